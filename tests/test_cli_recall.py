@@ -34,8 +34,8 @@ OTHER = "1 query of bm25 is not in the reference and left out."
 
 
 CUT = (
-    "1 list of the reference and 1 list of bm25 may have been cut inside a tie group; bounds and ranges are of the "
-    "documents listed. If your lists were not truncated, add complete=True (--complete)."
+    "1 list of the reference and 1 list of bm25 may have been cut inside a tie group that counts here; bounds and "
+    "ranges are of the documents listed. If your lists were not truncated, add complete=True (--complete)."
 )
 
 

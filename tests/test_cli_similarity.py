@@ -32,8 +32,8 @@ def folder(tmp_path_factory) -> Path:
 
 LEFT_OUT = "1 query is not in all runs and left out."
 CUT = (
-    "1 of 4 lists may have been cut inside a tie group; bounds and ranges are of the documents listed. If your lists "
-    "were not truncated, add complete=True (--complete)."
+    "1 of 4 lists may have been cut inside a tie group that counts here; bounds and ranges are of the documents "
+    "listed. If your lists were not truncated, add complete=True (--complete)."
 )
 
 

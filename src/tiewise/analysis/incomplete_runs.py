@@ -11,23 +11,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.wording import MIN_WIDTH, SHORT, cut_lists_note, join_names
+from tiewise.tables.estimates import is_wide
+from tiewise.tables.wording import SHORT, cut_lists_note, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
-__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open", "is_wide"]
-
-Bounds = tuple[float, float]
-
-
-def is_wide(cut: Bounds | None) -> bool:
-    """Whether bounds leave an expected value open.
-
-    >>> is_wide((0.302, 1.0)), is_wide((0.3, 0.30001)), is_wide(None)
-    (True, False, False)
-    """
-    return cut is not None and cut[1] - cut[0] >= MIN_WIDTH
+__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open"]
 
 
 def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:

@@ -287,7 +287,7 @@ class _Cuts:
     def _over_subtopics(self, measure: Measure, part: Measure) -> tuple[Floats, Floats]:
         """The sums of the bounds of each subtopic, for each query."""
         grouped = self._evaluation.grouped(measure)
-        subtopics, divisor = grouped.by_subtopic, measure.divisor(grouped)
+        subtopics, divisor = grouped.by_subtopic, engine.divisors(measure, grouped)
         ties = Counted.of(subtopics.grouped.ties)
         expected = subtopics.expected(part)
         low, high = _Cuts(Evaluation(ties, self._evaluation.options)).bounds(part, expected) or (expected, expected)

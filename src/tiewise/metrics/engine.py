@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from tiewise.metrics.enumeration import PartStatistics
 
 __all__ = [
+    "divisors",
     "estimates",
     "estimates_of",
     "expected",
@@ -114,6 +115,17 @@ def expected_with_last_group(
     means = np.zeros(len(filled.first))
     means[filled.above_last] = grouped.means[measure][above]  # both hold the same groups, in the same order
     return computation.with_last_group(order, means)
+
+
+def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
+    """What a measure is divided by, for each query; a measure may return one number for all."""
+    found, n = np.asarray(measure.divisor(grouped), dtype=np.float64), grouped.n_queries
+    if found.shape not in ((), (n,)):
+        raise MeasureError(
+            f"divisor(q) of {measure} returned an array of shape {found.shape}. Return one number, or an array with "
+            f"one for each of the {count_noun(n, 'query', 'queries')}."
+        )
+    return np.broadcast_to(found, (n,))
 
 
 def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
@@ -244,7 +256,7 @@ class _Computation:
         """What each query's sum is divided by; None: by nothing."""
         if all(type(measure).divisor is Measure.divisor for measure in self.measures):
             return None
-        return np.array([measure.divisor(self.grouped) for measure in self.measures], dtype=np.float64)
+        return np.array([divisors(measure, self.grouped) for measure in self.measures])
 
     @cached_property
     def _bases(self) -> dict[int, Floats]:

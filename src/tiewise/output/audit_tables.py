@@ -12,6 +12,7 @@ from tiewise.analysis.reports import Report, ToolValue
 from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
 from tiewise.tables.data_formats import round_floats
+from tiewise.tables.estimates import explain_cut_marks
 from tiewise.tables.model import Cell, Code, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.tables.wording import (
     LINE_WIDTH,
@@ -41,16 +42,17 @@ DECIDES_LEGEND = (
     "reverses a comparison, rank or check. The worst case does not count."
 )
 EFFECT_DECIDES_LEGEND = (
-    "decides: |bias| or 2 std reaches the value over queries; the worst case does not count. A comparison, rank or "
-    "check that tie order can reverse is named apart."
+    "minor: |bias| and 2 std are below .0005 and below a tenth of the value over queries. decides: one of them reaches "
+    "that value; the worst case does not count. Whether tie order reverses a comparison shows if runs are audited "
+    "together."
 )
 EFFECT_LEGEND = (
     "bias: of the order of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: none, "
     "minor, report (the expected values; also if lists may have been cut), or decides."
 )
 OVERVIEW_LEGEND = (
-    "bias, std, worst case (highest minus lowest) and over queries (half of the 95% interval): of the measure that tie "
-    "order moves most."
+    "moves most: the measure with the largest |bias| or 2 std. Of this measure are bias (of the order of {}), std, "
+    "worst case (highest minus lowest) and over queries (half of the 95% interval). effect: of the run's own ties."
 )
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
 
@@ -102,7 +104,9 @@ class AuditTables:
             ["tied", "largest", "moves most", "bias", "std", "worst case", "over queries", "effect of ties"],
         )
         has_effects = any(audit.effects for audit in self.audits.values())
-        table = Table(columns, rows, notes=(OVERVIEW_LEGEND, DECIDES_LEGEND) if has_effects else ())
+        orders = dict.fromkeys(effect.order or "none" for audit in self.audits.values() for effect in audit.effects)
+        legend = (OVERVIEW_LEGEND.format(", ".join(orders)), DECIDES_LEGEND)
+        table = Table(columns, rows, notes=legend if has_effects else ())
         return table if has_effects else table.take_columns([0, 1, 2, len(columns) - 1])
 
 
@@ -211,9 +215,9 @@ def _remarks(audit: Audit) -> Iterator[str]:
 
 
 def _shorten_verdict(verdict: str, width: int) -> str:
-    """The first part of the verdict, on one line."""
+    """The first part of the verdict that fits on one line."""
     first = verdict.split("; ")[0].split(". ")[0].rstrip(".")
-    return f"{first}." if len(first) < width else f"{first[: width - 2].rsplit(' ', 1)[0]} …"
+    return f"{first}." if len(first) < width else f"{first.split(': ')[0]}."
 
 
 def _explained_by_rounding(audit: Audit) -> str:
@@ -225,7 +229,7 @@ def _explained_by_rounding(audit: Audit) -> str:
 
 def _describe_group(one: TieExample, width: int) -> str:
     docs = ", ".join(one.docs) + (" …" if one.size > len(one.docs) else "")
-    line = f"{one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
+    line = f"query {one.query}: {one.size:,} documents score {one.score:.9g}, from rank {one.rank:,} on: {docs}"
     if len(line) <= width:
         return line
     whole = line[: width - 1].rpartition(" ")[0]  # ids are not broken
@@ -246,7 +250,8 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
     ]
     legend = EFFECT_LEGEND.format(report.provenance.options["oblivious"])
     heads = ["expected [lowest, highest]", "bias", "std", "worst case", "over queries", "effect"]
-    parts: list[Part] = [Table(columns_of(["measure"], heads), rows, notes=(legend, EFFECT_DECIDES_LEGEND))]
+    table = Table(columns_of(["measure"], heads), rows, notes=(legend, EFFECT_DECIDES_LEGEND))
+    parts: list[Part] = [explain_cut_marks(table)]
     if (tools := _tool_table(report, options)) is not None:
         parts += ["", tools]
     if audit.knowing:
@@ -286,20 +291,31 @@ def _tool_table(report: Report | None, options: OutputOptions) -> Table | None:
         if any(cell.text for cell in answer):
             answers.setdefault(answer, []).append(tool)
     rows = [(", ".join(tools), *answer) for answer, tools in answers.items()]
-    own = f" {OWN} by a definition of its own." if any(cell.mark for answer in answers for cell in answer) else ""
+    own = (
+        f" {OWN} by another definition of the measure."
+        if any(cell.mark for answer in answers for cell in answer)
+        else ""
+    )
     more = len(moved) - len(measures)
     short = " trm is tie-aware-retrieval-metrics." if any("trm" in tools for tools in answers.values()) else ""
     rest = (
-        f" These have the largest worst case; {count_noun(more, 'measure')} more in the JSON document." if more else ""
+        f" Shown are the measures with the largest worst case; {count_noun(more, 'measure')} more in the JSON document."
+        if more
+        else ""
     )
-    legend = f"In brackets the bias: what is printed less what is expected. ? cannot be reproduced.{own}{short}{rest}"
-    return Table(columns_of(["tools that print"], [measure.name for measure in measures]), rows, notes=(legend,))
+    legend = (
+        "In brackets the bias: what is printed less what is expected. ? cannot be reproduced; blank: not a measure of "
+        f"the tool.{own}{short}{rest}"
+    )
+    return Table(columns_of(["printed by"], [measure.name for measure in measures]), rows, notes=(legend,))
 
 
 def _tool_cell(row: ToolValue, numbers: NumberFormat) -> Cell:
     if row.value is None or row.bias is None:
         return Cell("?")
-    return Cell(numbers.number(row.value), f"({numbers.signed(row.bias, tiny='≈0')})", OWN if row.note else "")
+    if row.note:  # its difference is not one of the order of ties alone
+        return Cell(numbers.number(row.value), mark=OWN)
+    return Cell(numbers.number(row.value), f"({numbers.signed(row.bias, tiny='≈0')})")
 
 
 def _describe_fidelity(audit: Audit, numbers: NumberFormat) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.output.options import OutputOptions
-from tiewise.tables.estimates import format_range, format_statistic
-from tiewise.tables.model import Cell
+from tiewise.tables.estimates import format_range, format_statistic, is_wide
+from tiewise.tables.model import CUT, Cell
 from tiewise.tables.wording import MISSING, NumberFormat
 
 __all__ = ["estimate_cell", "format_measured", "shows_ties"]
@@ -36,4 +36,6 @@ def estimate_cell(estimate: Estimate | None, measure: Measure, options: OutputOp
         return Cell(MISSING)
     numbers = options.numbers
     text = format_statistic(estimate, options.value or "expected", lambda x: format_measured(x, measure, numbers))
+    if is_wide(estimate.cut) and options.value in (None, "expected"):
+        mark += CUT
     return Cell(text, "" if options.value else format_range(estimate, numbers), mark)

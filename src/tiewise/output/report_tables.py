@@ -7,7 +7,7 @@ than the expected value and its range are shown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import TOOLS, tool_for
 from tiewise.output.cells import estimate_cell, format_measured, shows_ties
 from tiewise.output.options import OutputOptions, Statistic
-from tiewise.tables.estimates import describe_range, format_statistic
+from tiewise.tables.estimates import describe_range, explain_cut_marks, format_statistic
 from tiewise.tables.model import BEST, OPEN, Cell, Part, Section, Table, columns_of
 from tiewise.tables.wording import MISSING, count_noun, format_percent, format_z, join_names, merge_notes
 from tiewise.ties.orders import ORDERS
@@ -84,6 +84,8 @@ class ReportTables:
             return self._latex_section(options)
         parts: list[Part] = [report_table(self.reports, options)]
         is_text, title = options.format == "table", ""
+        if len(self.reports) > 1 and is_text:
+            title = f"{len(self.reports):,} runs · {_count_queries(self.reports.values())}"
         if len(self.reports) == 1:
             ((name, report),) = self.reports.items()
             sentence = describe_ties(report, options)
@@ -128,6 +130,14 @@ class ReportTables:
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """``{"runs": [{"name": …, "provenance": …, "notes": …, "measures": …, "queries": …, "tools": …}, …]}``."""
         return {"runs": [_document(name, report, options) for name, report in self.reports.items()]}
+
+
+def _count_queries(reports: Iterable[Report]) -> str:
+    """The number of queries of each report; runs may lack some."""
+    numbers = sorted({report.queries for report in reports})
+    return (
+        count_noun(numbers[0], "query", "queries") if len(numbers) == 1 else f"{numbers[0]:,}–{numbers[-1]:,} queries"
+    )
 
 
 def _statistics(estimate: Estimate) -> dict[str, Any]:
@@ -190,9 +200,8 @@ def _tools_title(name: str, report: Report) -> str:
 
 def report_table(reports: Reports, options: OutputOptions) -> Table:
     """A row for each measure, or for each run, whichever suits the options."""
-    if options.columns or (len(reports) == 1 and not options.per_query):
-        return _table_by_measure(reports, options)
-    return _table_by_run(reports, options)
+    is_by_measure = options.columns or (len(reports) == 1 and not options.per_query)
+    return explain_cut_marks((_table_by_measure if is_by_measure else _table_by_run)(reports, options))
 
 
 def _table_by_measure(reports: Reports, options: OutputOptions) -> Table:
@@ -281,7 +290,7 @@ def _marks(estimates: Sequence[Estimate], measure: Measure, options: OutputOptio
 
 def _legend(marks: set[str], options: OutputOptions) -> tuple[str, ...]:
     words = [f"{BEST} highest {options.value or 'expected value'}"] if BEST in marks else []
-    words += [f"{OPEN} the order of ties alone can put it above {BEST}"] if OPEN in marks else []
+    words += [f"{OPEN} another order of ties can put it above {BEST}"] if OPEN in marks else []
     return (", ".join(words),) if words else ()
 
 

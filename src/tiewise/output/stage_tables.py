@@ -36,8 +36,9 @@ STAGE_COLUMNS = {
 
 _Row = Mapping[str, Any]
 _LEGEND = {
-    "RBR": "RBR: expected over the orders of ties, if all that the reference does not show comes last.",
-    "upper": "upper: if it comes next.",
+    "RBR": "RBR: rank-biased recall, the weight in the reference of the documents handed on, expected over the orders "
+    "of ties; documents that the reference lacks come last.",
+    "upper": "upper: if they come next.",
     "over ties": "over ties: lowest and highest over the orders of the documents listed.",
     "at most": "at most: the highest recall that so many documents can have.",
     "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
@@ -91,9 +92,11 @@ class StageTables:
             for row in found
         ]
         means = (place for place, row in enumerate(found) if options.per_query and row["query"] == "all")
-        price = "at the same cost or less" if "cost" in formats else "with as few documents"
-        dominated = f"not dominated: no other line of that phi, unless equal, reaches its RBR (upper bound) {price}."
-        legend = " ".join([*(_LEGEND[heading] for heading in formats if heading in _LEGEND), dominated])
+        price = "at no higher cost" if "cost" in formats else "with no more documents"
+        reached = "its upper value" if "upper" in formats else "its RBR"
+        dominated = f"dominated: another line of that phi reaches {reached} {price}."
+        recall = f"{self._recall_heading}: the share of {self._recalled} that is handed on."
+        legend = " ".join([*(_LEGEND[heading] for heading in formats if heading in _LEGEND), recall, dominated])
         table = Table(columns_of(names, list(formats)), rows, notes=(legend,), summary=frozenset(means))
         queries = count_noun(len(self.stages.queries), "query", "queries")
         return Section([table], f"RBR against {self.reference[0]} · {queries}", options.notes)
@@ -122,8 +125,13 @@ class StageTables:
             # as many digits after the point as make all costs look different
             digits = next((n for n in range(2, 10) if len({round(cost, n) for cost in costs}) == len(costs)), 10)
             columns["cost"] = lambda row: f"{row['cost']:,.{digits}f}"
-        columns["not dominated"] = lambda row: "yes" if row["pareto"] else "no"
+        columns["dominated"] = lambda row: "no" if row["pareto"] else "yes"
         return columns
+
+    @property
+    def _recalled(self) -> str:
+        """The documents of which recall is a share."""
+        return "the reference" if self.stages.k is None else f"the first {self.stages.k:,} documents of the reference"
 
     @property
     def _recall_heading(self) -> str:

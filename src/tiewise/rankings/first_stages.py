@@ -256,7 +256,7 @@ class Stages(Result):
         if not self.cut_lists:
             return ""
         counts = join_names([f"{count_noun(number, 'list')} of {name}" for name, number in self.cut_lists.items()])
-        return cut_lists_note(counts, "; bounds and ranges are of the documents listed")
+        return cut_lists_note(counts, " that counts here; bounds and ranges are of the documents listed")
 
     @property
     def _title(self) -> str:

@@ -142,7 +142,7 @@ class Similarity(Result):
         """How many lists may have been cut inside a tie group that counts; empty if there are none."""
         if not self.n_cut:
             return ""
-        effect = "; bounds and ranges are of the documents listed"
+        effect = " that counts here; bounds and ranges are of the documents listed"
         return cut_lists_note(f"{self.n_cut:,} of {self._n_lists}", effect)
 
     @property

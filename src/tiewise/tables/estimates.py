@@ -13,8 +13,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from tiewise.tables.model import MAX_ROWS, Bar, Cell, Section, Table
-from tiewise.tables.wording import MISSING, PLAIN, NumberFormat
+from tiewise.tables.model import CUT, MAX_ROWS, Bar, Cell, Section, Table
+from tiewise.tables.wording import MIN_WIDTH, MISSING, PLAIN, NumberFormat
 
 __all__ = [
     "describe_range",
@@ -22,9 +22,13 @@ __all__ = [
     "estimate_cell",
     "estimate_section",
     "estimate_table",
+    "explain_cut_marks",
     "format_range",
     "format_statistic",
+    "is_wide",
 ]
+
+CUT_LEGEND = f"{CUT} lists may have been cut inside a tie group: the value may be another, within the bounds below."
 
 
 def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:
@@ -48,6 +52,21 @@ def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[
     step = numbers.number(10**-numbers.digits)
     low, high = low.replace("≥<0", f"≥−{step}"), high.replace("≤>0", f"≤{step}")  # a bound may not be reached
     return re.sub(r"[~≥≤](?=[<>])", "", f"[{low}, {high}]")  # on one side of zero, whatever the mark
+
+
+def is_wide(cut: tuple[float, float] | None) -> bool:
+    """Whether the bounds for lists that may have been cut leave an expected value open.
+
+    >>> is_wide((0.302, 1.0)), is_wide((0.3, 0.30001)), is_wide(None)
+    (True, False, False)
+    """
+    return cut is not None and cut[1] - cut[0] >= MIN_WIDTH
+
+
+def explain_cut_marks(table: Table) -> Table:
+    """The table with a sentence on the marks of values that lists which may have been cut leave open, if it has any."""
+    marked = any(isinstance(cell, Cell) and CUT in cell.mark for row in table.rows for cell in row)
+    return replace(table, notes=(*table.notes, CUT_LEGEND)) if marked else table
 
 
 def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
@@ -85,6 +104,7 @@ def estimate_cell(
     '0.5000 [0.2500, 1.0000]'
     """
     text = format_statistic(estimate, "expected", write or numbers.number)
+    mark += CUT if is_wide(estimate.cut) else ""
     return Cell(text, format_range(estimate, numbers), mark, value=estimate.expected)
 
 

@@ -29,6 +29,8 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "φ": r"$\varphi$",
     "→": r"$\rightarrow$",
+    "↑": r"$\uparrow$",
+    "°": r"$\circ$",
     "↓": r"$\downarrow$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",

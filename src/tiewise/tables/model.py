@@ -34,7 +34,8 @@ __all__ = [
 
 MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
 BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
-OPEN = "≈"  #: the mark of a value that may be as high
+OPEN = "↑"  #: the mark of a value that another order of ties may put above the highest
+CUT = "°"  #: the mark of an expected value that lists which may have been cut leave open
 
 
 @dataclass(frozen=True)

@@ -157,14 +157,15 @@ def describe_chance(zs: Collection[float]) -> str:
     The bound is Cantelli's inequality, for one side; Chebyshev's, if there are distances on both sides.
 
     >>> describe_chance([4.2, 7.0])
-    'a random order is so high at most once in 18'
+    'whatever the distribution, at most one random order in 18 is so high'
     >>> describe_chance([4.0, -5.0])
-    'a random order is so far away at most once in 16'
+    'whatever the distribution, at most one random order in 16 is so far away'
     """
     square = min(z * z for z in zs)
     if min(zs) < 0 < max(zs):
-        return f"a random order is so far away at most once in {floor(square):,}"
-    return f"a random order is so {'high' if max(zs) > 0 else 'low'} at most once in {floor(1 + square):,}"
+        return f"whatever the distribution, at most one random order in {floor(square):,} is so far away"
+    side = "high" if max(zs) > 0 else "low"
+    return f"whatever the distribution, at most one random order in {floor(1 + square):,} is so {side}"
 
 
 def format_percent(share: float | None, *, in_words: bool = False) -> str:

@@ -24,11 +24,11 @@ from statistics import NormalDist
 from typing import Literal
 
 from tiewise.analysis.comparison.pair import PairComparison
-from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, query_intervals
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
+from tiewise.tables.estimates import is_wide
 from tiewise.tables.wording import MIN_WIDTH, SHORT, format_percent, join_names
 from tiewise.ties.orders import ORDERS
 

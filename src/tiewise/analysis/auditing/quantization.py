@@ -101,9 +101,8 @@ class ScoreGrid:
         steps = self.quantization.steps if self.quantization else None
         even = f" They {steps.description}." if steps else ""
         chance = "this is no coincidence" if self.is_significant else "this may be a coincidence"
-        return (
-            f"{all_scores}. Of float32 numbers of this size, only one in {odds:,.0f} is such a number: {chance}.{even}"
-        )
+        odd = f"Of float32 numbers of this magnitude, only one in {odds:,.0f} is such a number"
+        return f"{all_scores}. {odd}: {chance}.{even}"
 
     def _describe_quantization(self, found: Quantization, scores: str) -> str:
         which = f"All {scores}"

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from tiewise.analysis.auditing.causes import MIN_ROWS, Evidence, Remedy
 from tiewise.analysis.auditing.consequences import RANKED, Effect, Grade, Reversal, grade_ties
 from tiewise.analysis.auditing.fidelity import Fidelity
-from tiewise.analysis.incomplete_runs import is_wide
+from tiewise.tables.estimates import is_wide
 from tiewise.tables.wording import SHORT, capitalize_first, format_percent, join_names
 
 __all__ = ["Verdict", "decide_verdict", "describe_difference"]
@@ -135,14 +135,14 @@ def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Revers
         reasons = "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
         return _Finding(grade, f"Tie order can reverse a result: {tied}; {reasons}.{cut}", True)
     if grade == "none":
-        text = f"Ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
+        text = f"Its ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
         return _Finding(grade, text, False)
     gravest = max(effects, key=lambda effect: (RANKED.index(effect.grade_by_order), effect.size))
     if gravest.grade_by_order == "none":
         unchanged = "no order of the documents listed changes a measure by .00005 or more"
         return _Finding(grade, f"Report the bounds: {tied}; {unchanged}.{cut}", False)
     if grade == "minor":
-        return _Finding(grade, f"Ties change little: {tied}; {gravest}.", False)
+        return _Finding(grade, f"Its ties change little: {tied}; {gravest}.", False)
     if grade == "decides":
         return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{cut}", True)
     kept = "" if reversals is None else " No comparison or check is reversed."

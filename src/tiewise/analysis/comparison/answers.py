@@ -119,11 +119,21 @@ class _Words:
     def evidence(self) -> str:
         """The p-value, how it was corrected, and the interval over queries."""
         pair = self._pair
-        p = SHORT.p_value(pair.final_p_value, "p") + (", Holm" if pair.p_holm not in (None, pair.p_value) else "")
+        p = SHORT.p_value(pair.final_p_value, "p") + (", Holm" if pair.is_corrected else "")
         if pair.ci is None:
             return p
-        low, high = map(SHORT.signed, pair.ci)
-        return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
+        low, high = (SHORT.signed(end, tiny="just above 0" if end > 0 else "just below 0") for end in pair.ci)
+        interval = f"{format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
+        return f"{p}; {interval}{self._conflict}"
+
+    @property
+    def _conflict(self) -> str:
+        """What to believe if the test and the interval, which is a bootstrap, do not agree."""
+        low, high = self._pair.ci or (0.0, 0.0)
+        excludes_zero, is_significant = low > 0 or high < 0, self._pair.answers.other_queries == "yes"
+        if excludes_zero == is_significant:
+            return ""
+        return f", which {'excludes' if excludes_zero else 'includes'} 0, but the test counts"
 
     def can_change(self, reverse: str) -> str:
         """What some tie orders do: `reverse`, or make both equal. They *may* do it if the range is only a bound."""

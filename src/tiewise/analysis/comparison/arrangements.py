@@ -18,7 +18,7 @@ from tiewise.analysis.comparison.distribution import Distribution
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.arrangements import Arrangements, arrange
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.engine import expected
+from tiewise.metrics.engine import divisors, expected
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.segments import safe_divide, segment_sum
 
@@ -42,7 +42,7 @@ class TiedGroups:
         self.judged: Codes = grouped.n_judged[self.groups]  #: the number of judged documents of each group
         self.start: Codes = grouped.group_start[self.groups]
         self._kept = kept
-        self._divisor = np.asarray(measure.divisor(grouped), dtype=np.float64)[grouped.group_query]
+        self._divisor = divisors(measure, grouped)[grouped.group_query]
         self.queries = np.zeros(grouped.n_queries, dtype=bool)  #: whether a query has such a group
         self.queries[grouped.group_query[self.groups]] = True
         # All judged documents of lists with such a group, as indices into the arrays of `grouped`.

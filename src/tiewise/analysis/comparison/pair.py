@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.analysis.comparison.answers import Answers, describe_answers
-from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.tool_rules import TOOLS
+from tiewise.tables.estimates import is_wide
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
@@ -93,8 +94,18 @@ class PairComparison(Result):
 
     @property
     def flip(self) -> bool:
-        """Whether two tools name different winners because they break ties differently."""
+        """Whether two orders of ties, of tools or of the file or its ids, name different winners."""
         return len(self.winners) > 1
+
+    @property
+    def tools_disagree(self) -> bool:
+        """Whether two tools name different winners because they break ties differently."""
+        return sum(any(tool in TOOLS for tool in tools) for tools in self.winners.values()) > 1
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether the correction for several comparisons changes the p-value."""
+        return self.p_holm not in (None, self.p_value)
 
     # -- sentences ----------------------------------------------------------------------------------------------
 
@@ -121,7 +132,9 @@ class PairComparison(Result):
         named = [
             f"{join_names(tools)} {'name' if len(tools) > 1 else 'names'} {who}" for who, tools in self.winners.items()
         ]
-        return f"Tools disagree, because they break ties differently: {'; '.join(named)}."
+        if self.tools_disagree:
+            return f"Tools disagree, because they break ties differently: {'; '.join(named)}."
+        return f"Orders of ties name different winners: {'; '.join(named)}."
 
     @property
     def ahead(self) -> str:

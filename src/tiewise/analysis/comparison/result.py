@@ -249,7 +249,8 @@ class Compared(Result):
         With one order for all queries (``"shared"``), queries that have tied documents in common are not independent:
         std includes their covariances, and the range is that of one order, or contains it.
         """
-        return self._analyze_ties(self._find_systems(system), self._find_measure(measure)).difference
+        chosen, (name,) = self._find_measure(measure), self._find_systems(system)
+        return replace(self._analyze_ties((name,), chosen).difference, cut=self._mean(name, chosen).cut)
 
     def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
         """The estimates of one system for each of the queries compared."""

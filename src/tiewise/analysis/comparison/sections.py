@@ -22,7 +22,7 @@ from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import tool_for
-from tiewise.tables.estimates import difference_cell, estimate_cell
+from tiewise.tables.estimates import difference_cell, estimate_cell, explain_cut_marks
 from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
@@ -51,7 +51,8 @@ TESTS = {"permutation": "a paired permutation test", "t": "a paired t-test", "wi
 def pair_section(pair: PairComparison) -> Section:
     """Two systems in one measure."""
     columns = columns_of(["measure"], ["difference", "", TIES_HEADING, QUERIES_HEADING, "interval"])
-    row = (pair.measure, *_difference_cells([pair], PLAIN, bars=True, first=f"{pair.a} ")[0], _interval(pair, PLAIN))
+    (cells,) = _difference_cells([pair], PLAIN, bars=True, first=f"{pair.a} ", corrected=pair.is_corrected)
+    row = (pair.measure, *cells, _interval(pair, PLAIN))
     legend = DIFFERENCE_BAR if pair.difference.tied else ""
     table = _drop_empty_columns(Table(columns, [row], bar_legend=legend))
     return Section([table, pair.verdict], f"{pair.a} against {pair.b}")
@@ -98,7 +99,7 @@ class ComparisonSection:
     def _pair_table(self) -> Table:
         found, (a, b) = self.compared, self._two
         pairs = [found.pair(a, b, measure) for measure in found.measures]
-        cells = _difference_cells(pairs, self.numbers, bars=self.bars, first=f"{a} ")
+        cells = _difference_cells(pairs, self.numbers, bars=self.bars, first=f"{a} ", corrected=self._is_corrected)
         rows = [
             (
                 measure.name if len(pairs) > 1 else "",
@@ -118,7 +119,8 @@ class ComparisonSection:
         """A table without empty columns; the last sentence of the legend is about its bars."""
         has_bars = any(isinstance(value, Bar) for row in rows for value in row)
         bar_legend = legend[-1] if has_bars else ""
-        return _drop_empty_columns(Table(columns, rows, title, (" ".join(legend[:-1]),), bar_legend))
+        table = _drop_empty_columns(Table(columns, rows, title, (" ".join(legend[:-1]),), bar_legend))
+        return explain_cut_marks(table)
 
     # -- leaderboards -------------------------------------------------------------------------------------------
 
@@ -156,7 +158,7 @@ class ComparisonSection:
     def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
         if pair is None:
             return MISSING, MISSING, MISSING
-        ((difference, _, ties, queries),) = _difference_cells([pair], self.numbers)
+        ((difference, _, ties, queries),) = _difference_cells([pair], self.numbers, corrected=self._is_corrected)
         return difference, ties, queries
 
     def _rivals(self, measure: Measure) -> Iterator[PairComparison | None]:
@@ -176,7 +178,7 @@ class ComparisonSection:
         """What the columns mean."""
         found = self.compared
         pairs = list(pairs)
-        error = " ± the standard error where orders were sampled" if any("±" in pair.ahead for pair in pairs) else ""
+        error = " (± the standard error, if orders were sampled)" if any("±" in pair.ahead for pair in pairs) else ""
         listed = "; listed: of the documents listed, for lists may have been cut" if any(map(_is_listed, pairs)) else ""
         if any(pair.open_by_cuts for pair in pairs):
             listed += "; open if cut: documents that may be missing from lists could put either run ahead"
@@ -193,7 +195,7 @@ class ComparisonSection:
             "rival": f"against {rival}: the expected difference to {other}, [lowest, highest] over the orders of ties; "
             f"{TIES_HEADING} and {QUERIES_HEADING} are about this difference.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
-            f"which {first} is ahead, {ORDER_KINDS[found.orders]}{error}{listed}.",
+            f"which {first} is ahead{error}, {ORDER_KINDS[found.orders]}{listed}.",
             "queries": f"other queries: whether the expected difference is significant (p < {ALPHA:g}); p by "
             f"{TESTS[found.test]}{corrected}.",
             "interval": "interval: bootstrap over queries.",
@@ -320,7 +322,7 @@ def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) 
 
 
 def _difference_cells(
-    pairs: Sequence[PairComparison], numbers: NumberFormat, *, bars: bool = False, first: str = ""
+    pairs: Sequence[PairComparison], numbers: NumberFormat, *, corrected: bool, bars: bool = False, first: str = ""
 ) -> list[tuple[Cell, Bar | str, str, str]]:
     """For each pair the difference, its bar, and the answers to both questions; bars have common ends.
 
@@ -334,7 +336,7 @@ def _difference_cells(
             difference_cell(gap, numbers),
             Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
             _ties_answer(pair, first),
-            _queries_answer(pair, numbers),
+            _queries_answer(pair, numbers, corrected),
         )
         for pair, gap in zip(pairs, gaps, strict=True)
     ]
@@ -355,10 +357,11 @@ def _is_listed(pair: PairComparison) -> bool:
     return pair.may_be_cut and not pair.open_by_cuts and pair.answers.any_tie_order != "no"
 
 
-def _queries_answer(pair: PairComparison, numbers: NumberFormat) -> str:
+def _queries_answer(pair: PairComparison, numbers: NumberFormat, corrected: bool) -> str:
     """Whether the difference is significant over queries, with the p-value."""
     answer = pair.answers.other_queries
-    return answer if answer == "unknown" else f"{answer} (p {numbers.p_value(pair.final_p_value)})"
+    name = "Holm p" if corrected else "p"
+    return answer if answer == "unknown" else f"{answer} ({name} {numbers.p_value(pair.final_p_value)})"
 
 
 def _interval(pair: PairComparison, numbers: NumberFormat) -> str:

@@ -195,7 +195,13 @@ class PageContent:
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
             return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
-        return verdicts.verdict_on_several(self.compared, self.measure.name, self._leads)
+        others = {measure.name: self._highest(measure) for measure in self.measures[1:] if not measure.total}
+        first = verdicts.verdict_on_several(self.compared, self.measure.name, self._leads)
+        return first + verdicts.describe_other_leaders(self._highest(self.measure), others)
+
+    def _highest(self, measure: Measure) -> str:
+        """The run with the highest expected value; of several, the first."""
+        return max(self.reports, key=lambda name: self.reports[name][measure].expected or 0.0)
 
     @cached_property
     def pair_verdict(self) -> str:

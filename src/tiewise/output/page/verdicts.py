@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.comparison import Compared, PairComparison
-from tiewise.analysis.incomplete_runs import is_wide
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.estimates import describe_range
+from tiewise.tables.estimates import describe_range, is_wide
 from tiewise.tables.wording import PLAIN, count_noun, format_percent, join_names
 
 __all__ = [
     "answer_on_queries",
     "answer_on_ties",
     "closest_pair",
+    "describe_other_leaders",
     "describe_precision",
     "verdict_on_one",
     "verdict_on_several",
@@ -49,6 +49,17 @@ def verdict_on_several(compared: Compared, measure: str, leads: Sequence[PairCom
     return f"{_doubt(leads)}{join_names(best)} {has} the highest expected {measure} of {runs}, {value}."
 
 
+def describe_other_leaders(first: str, others: Mapping[str, str]) -> str:
+    """By which other measures another run has the highest expected value, as further sentences.
+
+    >>> describe_other_leaders("bm25", {"AP": "dense", "RR": "bm25", "P@10": "dense"})
+    ' By AP and P@10, dense is higher.'
+    """
+    leaders = dict.fromkeys(leader for leader in others.values() if leader != first)
+    by_leader = {leader: [name for name, highest in others.items() if highest == leader] for leader in leaders}
+    return "".join(f" By {join_names(names)}, {leader} is higher." for leader, names in by_leader.items())
+
+
 def _doubt(leads: Sequence[PairComparison]) -> str:
     """That no run is clearly first, and why; empty if one is, or if its lead is over one query only."""
     for pair in leads:
@@ -69,7 +80,7 @@ def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
     """However ties are ordered: does the first run of all these pairs stay ahead?"""
     first, is_cut = pairs[0].a, any(pair.may_be_cut for pair in pairs)
     if reversing := [pair for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
-        flips = any(pair.flip for pair in pairs)
+        flips = any(pair.tools_disagree for pair in pairs)
         tools = " Tools break ties differently and name different winners." if flips else ""
         others = join_names([f"{pair.b} (in {pair.share_less} of random orders)" for pair in reversing], "or")
         put = "put" if any(pair.exact_range for pair in reversing) else "may put"

@@ -231,7 +231,7 @@ class Precisions(Result):
     def _bound_of(self, row: PrecisionRow) -> str:
         """The lower bound of a row, for a sentence."""
         rows = "" if len(self.rows) == 2 else f" for all {len(self.rows) - 1} rows at once"
-        return f"95 % lower bound{rows} is {SHORT.signed(self.difference(row.setup).lower)}"
+        return f"95% lower bound{rows} is {SHORT.signed(self.difference(row.setup).lower)}"
 
     def _evidence(self, row: PrecisionRow, loss: str) -> str:
         """What shows that a row keeps the quality of the reference."""
@@ -291,9 +291,10 @@ class Precisions(Result):
     def _legend(self) -> tuple[str, ...]:
         losing = "losing: queries that lose" if self.has_judgments else "less: queries that agree less by"
         return (
-            f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
-            f"{self.reference}, paired, with a 95 % interval over queries for the row alone.{self._legend_of_bounds} "
-            f"{losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
+            f"{self._legend_of_setups} {self.measure}: expected [lowest, highest], and std, over the orders of ties. "
+            f"difference: to {self.reference}, paired; 95% interval: over queries, for the row alone."
+            f"{self._legend_of_bounds} {losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: similarity "
+            f"to the {self.reference} ranking. judged: the share of judged documents in the first ranks.",
         )
 
     @property
@@ -306,16 +307,25 @@ class Precisions(Result):
         none = " equal: no query differs here, but others may." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
-            f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
-            f"bounds, which depend on the rows compared; unknown: there are too few queries to say.{chosen}"
+            f" bounds: lower and upper 95% bounds, one-sided, which hold for all rows at once{wide}.{none} verdict: "
+            f"whether these bounds, which depend on the rows compared, exclude a loss of {SHORT.short(self.max_loss)} "
+            f"or more; unknown: there are too few queries to say.{chosen}"
         )
 
     @property
     def _legend_of_setups(self) -> str:
-        bytes_ = "bytes: of a document vector, with its share of the scales."
-        if not any(isinstance(row.setup, Setup) and row.setup.rescore is not None for row in self.rows):
-            return bytes_
-        return f"{bytes_} Rescoring (+N) also reads full vectors from disk, {self.rows[0].bytes:,.0f} bytes each."
+        setups = [row.setup for row in self.rows if isinstance(row.setup, Setup)]
+        notation = {
+            "queries:documents": any(setup.queries != setup.docs for setup in setups),
+            "@dimensions": any(setup.dims is not None for setup in setups),
+            "/scores": any(setup.scores != "float32" for setup in setups),
+            "+documents rescored": any(setup.rescore is not None for setup in setups),
+        }
+        used = ", ".join(part for part, is_used in notation.items() if is_used)
+        names = f"vectors: as stored{f' ({used})' if used else ''}."
+        bytes_ = "bytes: of a document vector, with its share of the scales"
+        full = f"; rescoring also reads full vectors from disk, {self.rows[0].bytes:,.0f} bytes each"
+        return f"{names} {bytes_}{full if notation['+documents rescored'] else ''}."
 
     def _columns_for_people(self, numbers: NumberFormat) -> dict[str, list[object]]:
         differences = [self.difference(row.setup) for row in self.rows]
@@ -325,10 +335,8 @@ class Precisions(Result):
             **({"bytes": [_format_bytes(row.bytes) for row in self.rows]} if self._has_vectors else {}),
             str(self.measure): [_estimate_cell(row.estimate, numbers) for row in self.rows],
             "std": [numbers.number(row.estimate.std) for row in self.rows],
-            "difference": [
-                Cell("") if row is self.rows[0] else _difference_cell(one, numbers)
-                for row, one in zip(self.rows, differences, strict=True)
-            ],
+            "difference": ["", *(numbers.signed(one.mean) for one in differences[1:])],
+            "95% interval": ["", *(f"[{numbers.end(one.low)}, {numbers.end(one.high)}]" for one in differences[1:])],
             **({} if self.max_loss is None else {"bounds": self._bounds(numbers)}),
             "losing" if self.has_judgments else "less": [format_percent(one.losing) for one in differences],
             "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
@@ -510,11 +518,6 @@ def _format_bytes(number: float) -> str:
 def _estimate_cell(estimate: Estimate, numbers: NumberFormat) -> Cell:
     ends = numbers.interval(estimate.minimum, estimate.maximum) if estimate.range else ""
     return Cell(numbers.number(estimate.expected), ends)
-
-
-def _difference_cell(difference: Difference, numbers: NumberFormat) -> Cell:
-    ends = f"[{numbers.signed(difference.low)}, {numbers.signed(difference.high)}]"
-    return Cell(numbers.signed(difference.mean), ends)
 
 
 def _bound(bounds: Bounds | None, part: str, numbers: NumberFormat) -> str:
