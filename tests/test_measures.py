@@ -216,23 +216,20 @@ def test_a_payoff_that_is_not_written_for_arrays_is_explained(payoff, monkeypatc
 
 
 def test_a_divisor_is_one_number_or_one_for_each_query(monkeypatch):
-    monkeypatch.setattr(names, "_REGISTRY", dict(names._REGISTRY))
-    bodies = {
-        "Half": lambda self, q: 2,
-        "Each": lambda self, q: np.full(q.n_queries, 2.0),
-        "Wrong": lambda self, q: [1],
-    }
-    half, each, wrong = (
-        tw.measure(type(name, (tw.Measure,), {"divisor": body, "__module__": "own"})) for name, body in bodies.items()
-    )
+    monkeypatch.setattr(registry, "_registry", dict(registry._registry))
+    monkeypatch.setattr(registry, "_aliases", dict(registry._aliases))
+
+    def make(name, divisor):
+        return tw.measure(type(name, (tw.Measure,), {"divisor": divisor, "__module__": "own"}))
+
+    half, each = make("Half", lambda self, q: 2), make("Each", lambda self, q: np.full(q.n_queries, 2.0))
+    wrong = make("Wrong", lambda self, q: [1])
     qrels, run = {"p": {"a": 1, "b": 1}, "q": {"a": 1}}, {"p": {"a": 1.0, "b": 1.0}, "q": {"x": 1.0, "a": 1.0}}
     report = tw.evaluate(qrels, run, [half @ 1, each @ 1], complete=True)
     assert report[half @ 1].expected == report[each @ 1].expected == 0.375
     compared = tw.compare(qrels, {"A": run, "B": {"p": {"x": 1.0}, "q": {"x": 1.0}}}, [half @ 1], complete=True)
     assert compared.pair("A", "B").difference.maximum == 0.5
-    with pytest.raises(
-        tw.MeasureError, match=r"divisor\(q\) of Wrong returned an array of shape \(1,\).*each of the 2 q"
-    ):
+    with pytest.raises(tw.MeasureError, match=r"divisor\(q\) of Wrong returned an array of shape \(1,\)"):
         tw.evaluate(qrels, run, wrong, complete=True)
 
 
