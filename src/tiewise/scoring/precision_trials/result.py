@@ -81,7 +81,7 @@ class PrecisionRow:
 
 
 class Difference(NamedTuple):
-    """A row less the reference, paired by query: the mean with a 95 % interval, and bounds for all rows at once."""
+    """A row less the reference, paired by query: the mean with a 95% interval, and bounds for all rows at once."""
 
     mean: float
     low: float
@@ -227,7 +227,7 @@ class Precisions(Result):
     def _bound_of(self, row: PrecisionRow) -> str:
         """The lower bound of a row, for a sentence."""
         rows = "" if len(self.rows) == 2 else f" for all {len(self.rows) - 1} rows at once"
-        return f"95 % lower bound{rows} is {SHORT.signed(self.difference(row.setup).lower)}"
+        return f"95% lower bound{rows} is {SHORT.signed(self.difference(row.setup).lower)}"
 
     def _evidence(self, row: PrecisionRow, loss: str) -> str:
         """What shows that a row keeps the quality of the reference."""
@@ -288,7 +288,7 @@ class Precisions(Result):
         losing = "losing: queries that lose" if self.has_judgments else "less: queries that agree less by"
         return (
             f"{self._legend_of_setups} [lowest, highest] and std over the orders of ties. difference: to "
-            f"{self.reference}, paired, with a 95 % interval over queries for the row alone.{self._legend_of_bounds} "
+            f"{self.reference}, paired, with a 95% interval over queries for the row alone.{self._legend_of_bounds} "
             f"{losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: to the {self.reference} ranking.",
         )
 
@@ -302,7 +302,7 @@ class Precisions(Result):
         none = " Where no query differs (equal here), nothing bounds others." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
-            f" bounds: lower and upper 95 % bounds, which hold for all rows at once{wide}.{none} verdict: by these "
+            f" bounds: lower and upper 95% bounds, which hold for all rows at once{wide}.{none} verdict: by these "
             f"bounds, which depend on the rows tried together; unknown: they cannot tell.{chosen}"
         )
 
@@ -477,9 +477,9 @@ _COLUMNS = {
     "maximum": "the highest",
     "std": "the standard deviation over the orders of ties",
     "difference": "the mean difference to the reference, paired by query",
-    "difference_low": "the lower end of its 95 % interval over queries",
+    "difference_low": "the lower end of its 95% interval over queries",
     "difference_high": "the upper end",
-    "lower": "the one-sided 95 % lower bound that holds for all rows at once",
+    "lower": "the one-sided 95% lower bound that holds for all rows at once",
     "upper": "the upper bound",
     "differs": "the number of queries with another value than the reference",
     "losing": "the share of queries that lose more than 0.1",
