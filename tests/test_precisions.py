@@ -430,6 +430,11 @@ def test_a_table_on_the_page(tiewise, vectors, folder):
     found = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.05, repeats=0)
     assert "Which precision can I afford?" in text and add_zeros(found.sentence) in text
     assert "<em>at least</em>: the 95% lower bound of the difference" in text and "Rescoring" not in text
+    same = tw.precisions(queries, docs, qrels, rows=["float16"], max_loss=0.05, repeats=0)
+    assert same.difference("float16").differs == 0
+    tw.write_report(qrels, {"run": run}, folder / "same.html", "RR", precisions=same)
+    text = (folder / "same.html").read_text(encoding="utf-8")
+    assert 'class="badge plain-tone">equal here</span>' in text and ">equivalent</span>" not in text
     unjudged = tw.precisions(queries, docs, rows=["binary", "binary+20"], max_loss=0.05, repeats=0)
     tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=unjudged)
     text = (folder / "other.html").read_text(encoding="utf-8")
