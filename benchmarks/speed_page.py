@@ -510,7 +510,7 @@ def _line_chart(points: list[Result], x: Any, y: Any, names: list[str]) -> Any:
     alt = load_altair()
     color = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
     dash = alt.Scale(domain=names, range=[[1, 0], [6, 3], [2, 3], [8, 2, 2, 2]][: len(names)])
-    legend = alt.Legend(title=None, orient="top", labelLimit=300, symbolType="stroke", symbolSize=400)
+    legend = alt.Legend(title=None, columns=4, orient="top", labelLimit=300, symbolType="stroke", symbolSize=400)
     data = inline_data({key: [point[key] for point in points] for key in ("x", "y", "series")})
     mark = alt.Chart(data).mark_line(point=alt.OverlayMarkDef(filled=True, size=60))
     series = alt.Color("series:N", scale=color, legend=legend), alt.StrokeDash("series:N", scale=dash, legend=legend)

@@ -2,7 +2,8 @@
 
     python scripts/compile_latex.py [FOLDER]
 
-The tables of a comparison and of a report must compile without an error and fit into a column. FOLDER keeps the
+The tables of a comparison, reports and an audit must compile without an error and fit into a column, or into both if
+they are wide. FOLDER keeps the
 document (tables.tex, tables.pdf); without it, nothing is kept.
 """
 
@@ -28,16 +29,18 @@ RUNS = {
 
 
 def example_tables() -> list[str]:
-    """LaTeX of a comparison, with and without marks and intervals, and of a report."""
+    """LaTeX of a comparison, with and without marks and intervals, of reports and of an audit."""
     runs = {name: file(path) for name, path in RUNS.items()}
     compared = tw.compare(file("qrels.txt"), runs, MEASURES, complete=True)
     report = tw.evaluate(file("qrels.txt"), runs["minilm-bf16"], MEASURES, complete=True)
+    audit = tw.audit(runs["minilm-bf16"], qrels=file("qrels.txt"), measures=MEASURES, complete=True)
     return [
         compared.to_latex(),
         compared.to_latex(baselines=["bm25", "overlap_100%"]),
         compared.to_latex(baselines="overlap_100%", intervals="ties"),
         compared.to_latex(intervals="queries"),
         report.to_latex(),
+        audit.to_latex(),
     ]
 
 
@@ -66,7 +69,7 @@ def main(folder: Path | None = None) -> int:
         return 0
     with tempfile.TemporaryDirectory() as temporary:
         problems = compile_tables(folder or Path(temporary), compiler)
-    print("\n".join(problems) or f"LaTeX tables: compiled with {Path(compiler).name}; all fit into a column.")
+    print("\n".join(problems) or f"LaTeX tables: compiled with {Path(compiler).name}; all fit.")
     return 1 if problems else 0
 
 

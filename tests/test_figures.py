@@ -212,7 +212,8 @@ def test_rows_of_a_forest(figures, reports):
     assert (wide["ci_low"][0], wide["ci_high"][0]) == (ends[0][0], ends[1][0]) and wide["ci_low"][0] < each.mean()
     narrow = figures.forest_rows(reports, "RBP(p=0.8)", tools=False, intervals=0.5)
     assert all(low < other for low, other in zip(wide["ci_low"], narrow["ci_low"], strict=True))
-    assert "whisker: 50% interval" in str(reports["bf16"].plot.forest(intervals=0.5).to_dict()["title"])
+    title = reports["bf16"].plot.forest(intervals=0.5).to_dict()["title"]
+    assert "whisker: 50% interval" in " ".join(title["subtitle"])  # in lines
     one = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "RR")
     assert figures.forest_rows({"one": one}, "RR", intervals=0.95)["ci_low"] == [None]
     assert some["residual"] == [reports[name]["RBP(p=0.8)"].residual for name in FILES]

@@ -213,6 +213,9 @@ def test_all_measures_and_audits_stand_in_the_order_of_the_leaderboard(folder):
     for part in ("<h3>All measures</h3>", '<section id="health">'):
         after = text[text.index(part) :]
         assert after.index("high") < after.index("low")
+    for curve in data_of(folder / "order.html")["curves"]:
+        points = next(iter(curve["spec"]["datasets"].values()))
+        assert list(dict.fromkeys(point["system"] for point in points)) == ["high", "low"]
 
 
 def test_an_untied_run_has_no_crosses():
@@ -514,7 +517,8 @@ def test_charts_are_drawn_and_curves_drawn_anew(page):
     assert page.do("document.querySelectorAll('.chart svg').length") == 2
     assert "tie order open" in texts(page, "#forest svg text")
     line = "document.querySelector('#curve svg .mark-line path').getAttribute('d')"
-    before, first = page.do(line), texts(page, "#curve-values tbody tr:first-child td")
+    row = texts(page, "#curve-values tbody th").index("minilm-bf16") + 1
+    before, first = page.do(line), texts(page, f"#curve-values tbody tr:nth-child({row}) td")
     choose(page, "#curve-measure", "1")
     page.wait_for("document.querySelector('#curve').dataset.drawn === '2'")
     assert page.do(line) != before
@@ -523,7 +527,7 @@ def test_charts_are_drawn_and_curves_drawn_anew(page):
     assert texts(page, "#curve-values thead th[scope=col]")[:2] == ["run", "RR@10"]
     report = tw.evaluate(file("qrels.txt"), file("minilm-bf16.trec.gz"), "RR@10", complete=True)["RR@10"]
     values = [f"{value:.4f}" for value in (report.expected, report.minimum, report.maximum, report.oblivious)]
-    assert texts(page, "#curve-values tbody tr:first-child td") == values != first
+    assert texts(page, f"#curve-values tbody tr:nth-child({row}) td") == values != first
 
 
 @needs_browser
@@ -658,6 +662,44 @@ def test_on_a_phone_the_legend_is_whole(browser, folder):
 
 
 @needs_browser
+@pytest.mark.parametrize("width", [390, 768, 1280])
+def test_no_cell_reaches_into_the_next(browser, folder, width):
+    """Also where a chance is by random orders, and so has a margin."""
+    rng, docs = np.random.default_rng(1), [f"d{n}" for n in range(40)]
+    qrels = {f"q{q}": {doc: int(rng.integers(3)) for doc in docs[:30]} for q in range(9)}
+    names = ("input.MU03rob01", "input.UAmsT03RDesc", "input.rutcor03100")
+    runs = {name: {q: {doc: float(rng.integers(3)) for doc in docs} for q in qrels} for name in names}
+    tw.write_report(qrels, runs, folder / "cells.html", "nDCG@10", complete=True)
+    browser.open(folder / "cells.html", width=width, height=844, ready=READY)
+    assert any(re.search("A ahead in .*% ± ", text) for text in texts(browser, "#pairs td"))
+    wide = "[...document.querySelectorAll('.scroll tbody td')].filter(one => one.scrollWidth > one.clientWidth)"
+    assert browser.do(f"{wide}.map(one => one.textContent)") == []
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1280])
+def test_long_names_differ_in_the_charts(browser, folder, width):
+    names = [f"a-model-with-a-name-that-is-far-too-long-for-any-chart-{end}" for end in ("bf16", "fp32")]
+    runs = dict(zip(names, ({"q": dict.fromkeys("abc", 1.0)}, {"q": {"a": 2.0, "b": 1.0}}), strict=True))
+    tw.write_report({"q": {"b": 1}}, runs, folder / "long.html", "RR", complete=True)
+    browser.open(folder / "long.html", width=width, height=844, ready=READY)
+    for chart in ("#forest", "#curve"):
+        for end in ("bf16", "fp32"):
+            assert any(text.endswith(end) for text in texts(browser, f"{chart} svg text")), chart
+    past = "[...document.querySelectorAll('svg text')].filter(one => one.getBoundingClientRect().right > innerWidth)"
+    assert browser.do(f"{past}.length") == 0
+
+
+@needs_browser
+def test_two_cards_leave_no_column_empty(browser, folder):
+    runs = {"one": {"q": {"a": 1.0}}, "two": {"q": {"b": 1.0}}}
+    tw.write_report({"q": {"a": 1}}, runs, folder / "cards.html", "RR", complete=True)
+    browser.open(folder / "cards.html", width=1280, ready=READY)
+    edge = "(one => document.querySelector(one).getBoundingClientRect().right)"
+    assert browser.do(f"{edge}('.cards .card:last-child')") == pytest.approx(browser.do(f"{edge}('.cards')"), abs=1)
+
+
+@needs_browser
 def test_it_prints(browser, example, folder):
     browser.open(example, "?theme=dark", ready=READY)
     browser.print(folder / "page.pdf")
@@ -666,6 +708,8 @@ def test_it_prints(browser, example, folder):
     assert browser.do("getComputedStyle(document.body).color") == "rgb(0, 0, 0)"
     assert browser.do("[...document.querySelectorAll('.panel')].every(one => one.offsetHeight > 0)")
     assert browser.do("[...document.querySelectorAll('.switch, .screen')].every(one => one.offsetHeight === 0)")
+    head = "document.querySelector('thead button')"  # a button would keep the heads from being on each page
+    assert browser.do(f"getComputedStyle({head}).display") == "contents" and browser.do(f"{head}.textContent")
     assert browser.do("getComputedStyle(document.querySelector('#play-chosen')).display") == "block"
     chosen = browser.do("document.querySelector('#play-chosen').textContent")
     assert chosen == "Query {}, run {}".format(

@@ -15,6 +15,7 @@ from tiewise.errors import InputError
 from tiewise.example import file
 from tiewise.scoring import host_scorer, quantised
 from tiewise.scoring.precision_trials import setups, trial
+from tiewise.tables.wording import add_zeros
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -177,8 +178,8 @@ def test_the_table_shows_the_bounds_that_decide(vectors):
         assert (f"| [−{-one.lower:.5f}, " if one.differs else "| no query differs |") in line
     assert str(found.choice.setup) == "float32:int4"
     bound = f"−{-found.difference('float32:int4').lower:.4f}".replace("0.", ".")
-    assert f"It loses less than .2 nDCG@10: the 95 % lower bound for all 3 rows at once is {bound}." in found.sentence
-    assert "which depend on the rows compared; unknown: there are too few queries to say." in shown
+    assert f"It loses less than .2 nDCG@10: the 95% lower bound for all 3 rows at once is {bound}." in found.sentence
+    assert "which depend on the rows compared, exclude a loss of .2 or more; unknown: there are too few queries" in shown
     assert "equal: no query differs here, but others may." in shown
     assert "bounds" not in tw.precisions(*vectors, rows=rows, repeats=0).to_markdown()
 
@@ -439,12 +440,19 @@ def test_a_table_on_the_page(tiewise, vectors, folder):
     tiewise(*page, "p.json")
     text = (folder / "page.html").read_text(encoding="utf-8")
     found = tw.precisions(queries, docs, qrels, rows=["binary"], max_loss=0.05, repeats=0)
-    assert "Which precision can I afford?" in text and found.sentence in text
-    assert "<em>bounds</em>: lower and upper 95 % bounds of the difference" in text and "Rescoring" not in text
+    assert "Which precision can I afford?" in text and add_zeros(found.sentence) in text
+    assert "<em>bounds</em>: lower and upper 95% bounds of the difference" in text and "Rescoring" not in text
+    same = tw.precisions(queries, docs, qrels, rows=["float16"], max_loss=0.05, repeats=0)
+    assert same.difference("float16").differs == 0
+    tw.write_report(qrels, {"run": run}, folder / "same.html", "RR", precisions=same)
+    text = (folder / "same.html").read_text(encoding="utf-8")
+    assert 'class="badge plain-tone">equal</span>' in text and ">equivalent</span>" not in text
     unjudged = tw.precisions(queries, docs, rows=["binary", "binary+20"], max_loss=0.05, repeats=0)
     tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", precisions=unjudged)
     text = (folder / "other.html").read_text(encoding="utf-8")
-    assert unjudged.sentence in text and "nDCG@10 is agreement with the float32 ranking, not quality." in text
+    assert (
+        add_zeros(unjudged.sentence) in text and "nDCG@10 is agreement with the float32 ranking, not quality." in text
+    )
     assert ">agrees less</span>" in text and "reads full vectors from disk, 96 bytes each" in text
     for content, message in (
         ("[]", "p.json: is not a table of precisions: it has no list 'rows'"),

@@ -117,10 +117,10 @@ def test_markdown():
 def test_latex():
     lines = render_latex(SECTION).splitlines()
     assert lines[1:3] == ["% A verdict.", "%   your own code: score(x)"]
-    assert lines[5] == r"\caption{Two runs. \textsuperscript{1} a note.}"
-    assert r"{lS[table-format=1.3,table-space-text-post={\textsuperscript{1}}]@{\,}lS[table-format=1.4]}" in lines[6]
+    assert lines[6] == r"\caption{Two runs. \textsuperscript{1} a note.}"
+    assert r"{lS[table-format=1.3,table-space-text-post={\textsuperscript{1}}]@{\,}lS[table-format=1.4]}" in lines[7]
     assert r"run & \multicolumn{2}{c}{nDCG@10} & {p} \\" in lines and lines[-1] == r"\end{table}"
-    name = r"a\_b|\textless{}i\textgreater{}"
+    name = r"a\_b\textbar{}\textless{}i\textgreater{}"  # | alone would be a dash
     assert rf"{name} & \bfseries 0.363 & {{\scriptsize {{[}}0.359, 0.368]}} & 0.5000 \\" in lines
     assert r"all & 0.362{\textsuperscript{1}} &  & {--} \\" in lines and lines.count(r"\midrule") == 2
 
@@ -130,6 +130,23 @@ def test_latex_has_a_proper_minus():
     text = render_latex(Section([table]))
     assert r"S[table-format=+1.3]@{\,}l" in text  # siunitx sets the minus of a number
     assert r"a-b & -0.004 & {\scriptsize {[}$-$0.006, 0.002]} & no ($-$1\%) \\" in text and "run-1" in text
+
+
+def test_latex_keeps_signs_and_writes_zeros():
+    table = Table(columns_of(["run.5"], ["gap", "half"]), [("v.5", "+.004", "±.055")], title="p = .04")
+    text = render_latex(Section([table]))
+    assert "retain-explicit-plus" in text and r"v.5 & +0.004 & $\pm$0.055 \\" in text and r"\caption{p = 0.04.}" in text
+
+
+def test_wide_tables_span_both_columns_in_latex():
+    kinds = []
+    for many in (3, 6, 12, 16):
+        table = Table(columns_of(["run"], [f"nDCG@{n}" for n in range(10, 10 + many)]), [("a name", *[0.5] * many)])
+        lines = render_latex(Section([table])).splitlines()
+        kind, size = re.fullmatch(r"\\begin\{(table\*?)\}\[t\] \\centering\\(\w+?)\\.*", " ".join(lines[1:3])).groups()
+        assert lines[-1] == rf"\end{{{kind}}}"
+        kinds.append((kind, size))
+    assert kinds == [("table", "small"), ("table*", "small"), ("table*", "footnotesize"), ("table*", "scriptsize")]
 
 
 def test_latex_sets_details_of_several_columns_below_the_numbers():

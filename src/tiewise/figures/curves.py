@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Any
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
-from tiewise.figures.theme import PALETTE, WIDTH, apply_theme, load_altair, palette_colors, tooltips
+from tiewise.figures.theme import (
+    PALETTE,
+    WIDTH,
+    apply_theme,
+    load_altair,
+    make_title,
+    name_legend,
+    palette_colors,
+    tooltips,
+)
 from tiewise.metrics.definition import Measure
 
 if TYPE_CHECKING:
@@ -55,9 +64,9 @@ def curve(
     alt, measured = load_altair(), ", ".join(one.name for one in families)
     orders = {report.provenance.options["oblivious"] for report in named.values()} - {None}
     crosses = f" Crosses: {marked or 'the order of ' + ', '.join(sorted(orders))}." if oblivious and orders else ""
-    heading = alt.Title(
+    heading = make_title(
         title or f"{measured} against the cutoff",
-        subtitle=f"Lines: expected over the orders of ties. Shaded: lowest to highest.{crosses}",
+        f"Lines: expected over the orders of ties. Shaded: lowest to highest.{crosses}",
     )
     chart: Any = panels[0]
     if len(panels) > 1:
@@ -137,9 +146,7 @@ def _line_styles(names: Sequence[str]) -> tuple[Any, Any]:
     alt = load_altair()
     legend = None
     if len(names) > 1 or names[0]:
-        legend = alt.Legend(
-            orient="top", symbolType="stroke", symbolSize=500, symbolOpacity=1, columns=4, labelLimit=260
-        )
+        legend = alt.Legend(**name_legend(names), symbolType="stroke", symbolSize=500, symbolOpacity=1)
     dashes = [list(DASHES[(i + i // len(PALETTE)) % len(DASHES)]) for i in range(len(names))]
 
     def channel(kind: Any, styles: Sequence[Any]) -> Any:

@@ -10,7 +10,17 @@ from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
-from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
+from tiewise.figures.theme import (
+    GREY,
+    INK,
+    PALETTE,
+    WIDTH,
+    inline_data,
+    layer_chart,
+    load_altair,
+    shorten_labels,
+    tooltips,
+)
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.tables.records import Rows
@@ -26,7 +36,8 @@ FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the 
 ROW_HEIGHT = 38
 CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
 
-#: Room for the words at the right if the reader's font is wider than that of the renderer, in pixels.
+#: Room for the words at the right if the reader's font is wider than that of the renderer, in pixels. Names at the left
+#: have a pixel for each letter.
 WIDER_FONT = 26
 
 
@@ -88,7 +99,7 @@ def forest(
         rows.sort(key=lambda row: -row["expected"])
     alt, order = load_altair(), [row["name"] for row in rows]
     base = alt.Chart(inline_data({key: [row[key] for row in rows] for key in ("name", *NUMBERS, "reach", "words")}))
-    axis = alt.Axis(labelLimit=240, ticks=False, domain=False, labelPadding=8, grid=True)
+    axis = alt.Axis(**shorten_labels(240), ticks=False, domain=False, labelPadding=8, grid=True)
     y = alt.Y("name:N", title=None, sort=order, axis=axis)
     values = [row[key] for row in rows for key in (*NUMBERS[:-1], "reach")]
     scale = padded_scale([*values, *(value for row in rows for value in row["tools"].values())])
@@ -126,7 +137,8 @@ def forest(
         width=FRAME_WIDTH,
         height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
     )
-    return chart.properties(padding={"left": 14, "top": 14, "bottom": 14, "right": 14 + WIDER_FONT})
+    longest = max(map(len, order), default=0)
+    return chart.properties(padding={"left": 14 + min(longest, 34), "top": 14, "bottom": 14, "right": 14 + WIDER_FONT})
 
 
 def _check_row(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -175,7 +187,7 @@ def _cross_layers(crosses: Mapping[tuple[str, ...], Mapping[str, float]], x: Any
     labels = [", ".join(tools[:2]) + (f" and {len(tools) - 2} more" if len(tools) > 2 else "") for tools in crosses]
     colors = [PALETTE[1 + i % (len(PALETTE) - 1)] for i in range(len(labels))]
     shapes = [CROSS_SHAPES[i % len(CROSS_SHAPES)] for i in range(len(labels))]
-    legend = alt.Legend(orient="top", columns=2, labelLimit=320, symbolSize=90)
+    legend = alt.Legend(orient="top", columns=2, **shorten_labels(350), symbolSize=90)
     color = alt.Color("tool:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
     shape = alt.Shape("tool:N", title=None, scale=alt.Scale(domain=labels, range=shapes), legend=legend)
     layers = []

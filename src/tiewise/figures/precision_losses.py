@@ -93,7 +93,7 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
     return layer_chart(
         layers,
         title=title or _title(document, rows[0]),
-        subtitle=f"Bars: 95 % bounds on each side, for all rows at once.{allowed}",
+        subtitle=f"Bars: 95% bounds on each side, for all rows at once.{allowed}",
         description="; ".join(f"{row['setup']} {PLAIN.signed(row['difference'])}" for row in rows) + f" {measure}.",
         height=HEIGHT,
         width=WIDTH,

@@ -38,15 +38,21 @@ __all__ = [
     "layer_chart",
     "load_altair",
     "load_renderer",
+    "make_title",
+    "name_legend",
     "palette_colors",
     "save",
+    "shorten_labels",
     "tooltips",
 ]
 
 ChartT = TypeVar("ChartT")
 
 WIDTH = 620  # of a chart's frame, in pixels: the width of a page's column
-SUBTITLE_WIDTH = 108  # in characters
+# A saved figure is drawn in the font of its reader, which may be wider than that of the renderer by a sixth.
+SUBTITLE_WIDTH = 96  # in characters
+LETTER = 7  # the width of a letter of a label, in pixels
+BETWEEN = 28  # the distance of a legend's columns, in pixels
 
 #: Okabe & Ito's colours in the order of use, without black, which is for text, and yellow, which is too light.
 PALETTE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
@@ -64,7 +70,7 @@ CONFIG: Mapping[str, Any] = {
     "range": {"category": list(PALETTE)},
     "title": {"color": INK, "fontSize": 16, "anchor": "start", "offset": 12, **_SUBTITLE},
     "axis": {**_TEXT, **_AXIS_LINES, "titlePadding": 8, "labelFlush": False},
-    "legend": {**_TEXT, "symbolStrokeWidth": 2.5},
+    "legend": {**_TEXT, "symbolStrokeWidth": 2.5, "columnPadding": BETWEEN},
     "header": _TEXT,
     "text": {"color": INK, "fontSize": 12},
     "line": {"strokeWidth": 2.5},
@@ -125,6 +131,17 @@ def _renders() -> bool:
     return subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
 
 
+def shorten_labels(pixels: int) -> dict[str, Any]:
+    """Options of an axis or a legend that shorten labels in the middle: long names often differ at their ends."""
+    return {"labelLimit": pixels, "labelExpr": f"truncate(datum.label, {pixels // LETTER}, 'center')"}
+
+
+def name_legend(names: Sequence[str]) -> dict[str, Any]:
+    """Options of a legend of names, in as many columns as the frame has room for."""
+    longest = min(260, LETTER * max(map(len, names)))
+    return {"orient": "top", "columns": max(1, min(4, WIDTH // (longest + 32 + BETWEEN))), **shorten_labels(260)}
+
+
 def inline_data(columns: Mapping[str, Iterable[Any]]) -> Any:
     """Columns as data for altair, without a data frame; NumPy's numbers become Python's."""
     plain = [column.tolist() if hasattr(column, "tolist") else list(column) for column in columns.values()]
@@ -173,6 +190,11 @@ def _offline_class(kind: Any) -> Any:
     return type(kind.__name__, (kind,), {"_repr_mimebundle_": show, "__doc__": kind.__doc__})
 
 
+def make_title(title: str, subtitle: str = "") -> Any:
+    """A title; the subtitle is wrapped to its width."""
+    return load_altair().Title(title, **({"subtitle": wrap(subtitle, SUBTITLE_WIDTH)} if subtitle else {}))
+
+
 def layer_chart(
     layers: Sequence[Any],
     *,
@@ -182,10 +204,9 @@ def layer_chart(
     width: float = WIDTH,
     subtitle: str = "",
 ) -> alt.LayerChart:
-    """Layers as one chart in the common look; the subtitle is wrapped to its width."""
-    alt = load_altair()
-    heading = alt.Title(title, subtitle=wrap(subtitle, SUBTITLE_WIDTH)) if subtitle else alt.Title(title)
-    chart: Any = alt.layer(*layers).properties(width=width, height=height, title=heading)
+    """Layers as one chart in the common look."""
+    heading = make_title(title, subtitle)
+    chart: Any = load_altair().layer(*layers).properties(width=width, height=height, title=heading)
     return apply_theme(chart, description)
 
 

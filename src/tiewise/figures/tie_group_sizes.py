@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
 from tiewise.errors import InputError
-from tiewise.figures.theme import GREY, PALETTE, inline_data, layer_chart, load_altair, palette_colors
+from tiewise.figures.theme import GREY, PALETTE, inline_data, layer_chart, load_altair, name_legend, palette_colors
 from tiewise.io import as_run
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     tooltip = [*(["run:N"] if several else []), "size:N", "groups:Q", "rows:Q", alt.Tooltip("share:Q", format=".1%")]
     base = alt.Chart(data)
     if several:
-        legend = alt.Legend(orient="top", columns=4, labelLimit=260, symbolType="square")
+        legend = alt.Legend(**name_legend(names), symbolType="square")
         scale = alt.Scale(domain=names, range=palette_colors(len(names)))
         color = alt.Color("run:N", title=None, scale=scale, legend=legend)
         layers = [base.mark_bar().encode(x, y, alt.XOffset("run:N", sort=names), color, tooltip=tooltip)]

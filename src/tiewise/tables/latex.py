@@ -1,7 +1,8 @@
 r"""Sections as LaTeX tables for a paper: they need ``\usepackage{booktabs,siunitx}``.
 
-Columns of numbers are aligned at the decimal point (siunitx). The title and the legend of a table are its caption;
-paragraphs of a section are comments.
+Columns of numbers are aligned at the decimal point (siunitx). A table that is too wide for a column of a paper spans
+both (``table*``), in smaller letters if it must. The title and the legend of a table are its caption; paragraphs of a
+section are comments.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ _SPECIAL = {
     "^": r"\textasciicircum{}",
     "<": r"\textless{}",
     ">": r"\textgreater{}",
+    "|": r"\textbar{}",  # a dash in the first encoding of TeX
     "[": "{[}",  # at the head of a line it would belong to the line break before it
     "–": "--",
     MINUS: "$-$",
@@ -43,6 +45,11 @@ _SPECIAL = {
 }
 _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(rf"([+{MINUS}]?)(\d*)(?:\.(\d+))?")
+#: The width of a column of a paper, and of a letter and a small letter of a table, in points.
+_COLUMN, _LETTER, _SMALL = 235, 4.8, 3.3
+#: Sizes of letters, with their ratio to the first, and the space on both sides of a column in points.
+_SIZES = {"small": (1, 4), "footnotesize": (8 / 9, 3), "scriptsize": (7 / 9, 2)}
+_NUMBERS = "reset-text-series=false,text-series-to-math=true,retain-explicit-plus"  #: bold ones, and those with a sign
 _PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
 
@@ -78,28 +85,33 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     ]
     yield _PREAMBLE
     yield from (f"% {escape_controls(line)}" for line in comments if line)
-    yield r"\begin{table}[t]"
-    yield r"\centering\small\setlength{\tabcolsep}{4pt}\sisetup{reset-text-series=false,text-series-to-math=true}"
+    letters = sum(column.width for column in columns)
+    widths = {size: letters * ratio + 2 * space * len(columns) for size, (ratio, space) in _SIZES.items()}
+    place = "table" if widths["small"] <= _COLUMN else "table*"
+    size = next((size for size, width in widths.items() if width <= 2 * _COLUMN), "scriptsize")
+    yield rf"\begin{{{place}}}[t]"
+    yield rf"\centering\{size}\setlength{{\tabcolsep}}{{{_SIZES[size][1]}pt}}\setlength{{\belowcaptionskip}}{{4pt}}"
+    yield rf"\sisetup{{{_NUMBERS}}}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest").replace(f"{BEST} chosen", "Bold: chosen")
         for text in (title, table.title, *table.notes)
         if text
     )
     caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)
-    yield from [rf"\caption{{{_escape(caption)}}}"] if caption else []
+    yield from [rf"\caption{{{_escape(add_zeros(caption))}}}"] if caption else []
     yield rf"\begin{{tabular}}{{{''.join(column.kind for column in columns)}}}"
     yield r"\toprule"
     yield _row([column.head for column in columns])
     yield r"\midrule"
-    for place, row in enumerate(cells):
-        if place and {place, place - 1} & table.summary:
+    for number, row in enumerate(cells):
+        if number and {number, number - 1} & table.summary:
             yield r"\midrule"
         yield _row([column.cell(cell) for column, cell in zip(columns, row, strict=True)])
         if below and any(cell.detail for cell in row):
             yield _row([_detail(cell, column.is_numeric) for column, cell in zip(columns, row, strict=True)])
     yield r"\bottomrule"
     yield r"\end{tabular}"
-    yield r"\end{table}"
+    yield rf"\end{{{place}}}"
 
 
 class _LatexColumn:
@@ -109,6 +121,10 @@ class _LatexColumn:
         texts = [cell.text for cell in cells if cell.text not in ("", MISSING)]
         found = [_NUMBER.fullmatch(text) for text in texts]
         self._title, self._details_beside = column.title, details_beside
+        self._is_text = column.align == "left"
+        words = _LETTER * max(len(column.title), *(len(cell.text + cell.footnote) for cell in cells), 0)
+        details = _SMALL * max((len(add_zeros(cell.detail)) for cell in cells), default=0)
+        self.width = words + details if details_beside else max(words, details)  #: about, in points
         self.is_numeric = column.align == "right" and bool(texts) and all(found)
         self.kind = column.align[0]
         if self.is_numeric:
@@ -129,7 +145,7 @@ class _LatexColumn:
         return f"{{{title}}}" if self.is_numeric else title
 
     def cell(self, cell: Cell) -> str:
-        text, mark = _escape(cell.text), _mark(cell)
+        text, mark = _escape(cell.text if self._is_text else add_zeros(cell.text)), _mark(cell)
         if not self.is_numeric:
             text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
         elif _NUMBER.fullmatch(cell.text) and cell.text:

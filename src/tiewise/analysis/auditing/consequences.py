@@ -63,7 +63,7 @@ class Effect:
     bias: float | None
     std: float | None
     worst_case: float  #: the range: all queries at their worst, against all at their best
-    half_interval: float | None  #: h: half the width of the 95 % interval over queries; None for one query
+    half_interval: float | None  #: h: half the width of the 95% interval over queries; None for one query
     order: str | None = None  #: the tool, or the order, of the bias
     cut: tuple[float, float] | None = None  #: bounds on the expected value if lists were cut inside a tie group
 

@@ -155,6 +155,7 @@ def _use_page_colours(spec: Mapping[str, Any]) -> dict[str, Any]:
     plain = {name: part for name, part in spec.items() if name not in ("title", "$schema", "padding")}
     changed: dict[str, Any] = _replace_colours(plain)
     changed["config"] |= {"background": "transparent", "font": FONT, "padding": 4}
+    changed["config"]["legend"] |= {"columnPadding": 10}  # the browser measures the font that it draws
     return changed
 
 

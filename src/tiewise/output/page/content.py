@@ -289,10 +289,11 @@ class PageContent:
         return {name: {row.tool: row.value for row in rows if row.value is not None}}
 
     def curves(self) -> list[dict[str, Any]]:
-        """A curve for each measure that has cutoffs."""
+        """A curve for each measure that has cutoffs, the runs in the order of the leaderboard."""
         own = [measure.uncut for measure in self.measures if measure.takes_cutoff and not measure.total]
         every = dict.fromkeys([*own, *map(parse, CURVES)])
-        return [charts.curve(self.reports, one, self._cutoffs) for one in every]
+        best_first = {row["system"]: self.reports[row["system"]] for row in self.leaderboard}
+        return [charts.curve(best_first, one, self._cutoffs) for one in every]
 
     @cached_property
     def _lengths(self) -> dict[str, int]:

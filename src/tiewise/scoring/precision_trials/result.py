@@ -82,7 +82,7 @@ class PrecisionRow:
 
 
 class Difference(NamedTuple):
-    """A row less the reference, paired by query: the mean with a 95 % interval, and bounds for all rows at once."""
+    """A row less the reference, paired by query: the mean with a 95% interval, and bounds for all rows at once."""
 
     mean: float
     low: float
@@ -488,9 +488,9 @@ _COLUMNS = {
     "maximum": "the highest",
     "std": "the standard deviation over the orders of ties",
     "difference": "the mean difference to the reference, paired by query",
-    "difference_low": "the lower end of its 95 % interval over queries",
+    "difference_low": "the lower end of its 95% interval over queries",
     "difference_high": "the upper end",
-    "lower": "the one-sided 95 % lower bound that holds for all rows at once",
+    "lower": "the one-sided 95% lower bound that holds for all rows at once",
     "upper": "the upper bound",
     "differs": "the number of queries with another value than the reference",
     "losing": "the share of queries that lose more than 0.1",

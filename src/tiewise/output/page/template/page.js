@@ -59,11 +59,26 @@ paint();
 // -- charts -----------------------------------------------------------------------------------------------------
 const NARROW = 600;
 
-/** Legends in one column where there is no room for more; `place` moves a legend with that many lines. */
-function narrowed(spec, room, place = () => ({})) {
+const [LETTER, SYMBOL] = [7, 40]; // the widths of a letter of a label, and of a legend's symbol, in pixels
+
+/** An expression for a label of so many letters, shortened in the middle: long names often differ at their ends. */
+const shortened = (label, letters) => `truncate(${label}, ${letters}, 'center')`;
+
+/** An expression for a label in two lines, if it is longer than so many letters. */
+function inTwoLines(letters) {
+  const middle = `min(${letters}, ceil(length(datum.label) / 2))`;
+  const lines = [`slice(datum.label, 0, ${middle})`, shortened(`slice(datum.label, ${middle})`, letters)];
+  return `length(datum.label) > ${letters} ? [${lines}] : datum.label`;
+}
+
+/** Legends in as many columns as labels of so many letters have room for; `place` moves a legend with that many lines. */
+function fitLegends(spec, room, letters, place = () => ({})) {
+  const columns = Math.max(1, Math.min(4, Math.floor(room / (LETTER * letters + SYMBOL))));
+  const labelLimit = room / columns - SYMBOL;
+  const labelExpr = shortened("datum.label", Math.floor(labelLimit / LETTER));
   for (const layer of spec.layer) {
     for (const { legend, scale } of Object.values(layer.encoding)) {
-      if (legend) Object.assign(legend, { columns: 1, labelLimit: room }, place(scale.domain.length));
+      if (legend) Object.assign(legend, { columns, labelLimit, labelExpr }, place(Math.ceil(scale.domain.length / columns)));
     }
   }
 }
@@ -88,18 +103,19 @@ function fitForest(spec, room) {
     const { x, y } = layer.encoding;
     if (x && x.value !== undefined) x.value += frame - spec.width - (narrow ? 166 : 0);
     if (x && x.axis) x.axis.tickCount = Math.min(x.axis.tickCount, frame / 40);
-    if (y && y.axis) y.axis.labelLimit = labels;
+    if (y && y.axis) Object.assign(y.axis, { labelLimit: labels, labelExpr: inTwoLines(Math.floor(labels / LETTER)) });
   }
   spec.width = frame;
-  const fromTheEdge = (lines) => ({ orient: "none", direction: "vertical", legendX: -labels, legendY: -18 * lines - 14 });
-  if (narrow) narrowed(spec, room - 40, fromTheEdge);
+  const small = { labelFontSize: 11, labelExpr: "datum.label" };
+  const fromTheEdge = (lines) => ({ ...small, orient: "none", direction: "vertical", legendX: -labels, legendY: -18 * lines - 14 });
+  if (narrow) fitLegends(spec, room, Infinity, fromTheEdge);
 }
 
 function fitCurve(spec, room) {
   spec.width = room;
   spec.height = room < NARROW ? 260 : 340;
   spec.autosize = { type: "fit-x", contains: "padding" };
-  if (room < NARROW) narrowed(spec, room - 90);
+  fitLegends(spec, room - 50, data.forest.labels); // beside the axis
 }
 
 /** Rows at even distances, by their bytes; the sizes are named below the middle of their rows. */
