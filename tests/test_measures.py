@@ -227,7 +227,9 @@ def test_a_divisor_is_one_number_or_one_for_each_query(monkeypatch):
     qrels, run = {"p": {"a": 1, "b": 1}, "q": {"a": 1}}, {"p": {"a": 1.0, "b": 1.0}, "q": {"x": 1.0, "a": 1.0}}
     report = tw.evaluate(qrels, run, [half @ 1, each @ 1], complete=True)
     assert report[half @ 1].expected == report[each @ 1].expected == 0.375
-    compared = tw.compare(qrels, {"A": run, "B": dict.fromkeys("pq", {"x": 2.0, "a": 1.0})}, [half @ 1], complete=True)
+    compared = tw.compare(
+        qrels, {"A": run, "B": {query: {"x": 2.0, "a": 1.0} for query in "pq"}}, [half @ 1], complete=True
+    )
     assert compared.pair("A", "B").difference.maximum == 0.5
     with pytest.raises(tw.MeasureError, match=r"divisor\(q\) of Wrong returned an array of shape \(1,\)"):
         tw.evaluate(qrels, run, wrong, complete=True)

@@ -179,13 +179,15 @@ def test_the_table_shows_the_bounds_that_decide(vectors):
     assert str(found.choice.setup) == "float32:int4"
     bound = f"−{-found.difference('float32:int4').lower:.4f}".replace("0.", ".")
     assert f"It loses less than .2 nDCG@10: the 95% lower bound for all 3 rows at once is {bound}." in found.sentence
-    assert "which depend on the rows compared, exclude a loss of .2 or more; unknown: there are too few queries" in shown
+    assert (
+        "which depend on the rows compared, exclude a loss of .2 or more; unknown: there are too few queries" in shown
+    )
     assert "equal: no query differs here, but others may." in shown
     assert "bounds" not in tw.precisions(*vectors, rows=rows, repeats=0).to_markdown()
 
 
 def test_rescoring_reads_full_vectors_too(vectors):
-    words = "Rescoring (+N) also reads full vectors from disk, 96 bytes each."
+    words = "rescoring also reads full vectors from disk, 96 bytes each."
     assert words in tw.precisions(*vectors, rows=["binary+20"], repeats=0, samples=100).to_markdown()
     assert words not in tw.precisions(*vectors, rows=["binary"], repeats=0, samples=100).to_markdown()
 

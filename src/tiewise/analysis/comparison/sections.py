@@ -224,7 +224,9 @@ class ComparisonSection:
             found = [*self._answers(measure), self._changed_order(measure)]
             found += [f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in flips[:MAX_FLIPS]]
             if len(flips) > MAX_FLIPS:
-                found.append(f"and {len(flips) - MAX_FLIPS} more pairs for which orders of ties name different winners.")
+                found.append(
+                    f"and {len(flips) - MAX_FLIPS} more pairs for which orders of ties name different winners."
+                )
             lines += [f"{about}{line}" for line in found if line]
         return lines
 
