@@ -17,6 +17,7 @@ from tiewise.io.compression import COMPRESSED, save
 from tiewise.output import Format, OutputOptions, TableFormat
 from tiewise.output.options import SUFFIXES
 from tiewise.output.paths import check_writable
+from tiewise.tables.wording import encodable
 
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
@@ -91,7 +92,8 @@ def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
 def write(content: str | bytes, path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:
     """Write to standard output, or to a file, which is written whole or not at all; `styled` text may have colours."""
     if isinstance(content, str):
-        content = content.encode(sys.stdout.encoding if is_terminal(path) else "utf-8", "backslashreplace")
+        encoding = sys.stdout.encoding if is_terminal(path) else "utf-8"
+        content = encodable(content, encoding).encode(encoding)
     save(path, [content], styled=styled)
 
 

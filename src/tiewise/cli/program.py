@@ -209,8 +209,8 @@ def print_note(*notes: str) -> None:
 
 
 def _print_lines(prefix: str, lines: Sequence[str]) -> None:
-    from tiewise.tables.wording import escape_controls
+    from tiewise.tables.wording import encodable, escape_controls
 
     for line in lines:
         with suppress(BrokenPipeError):
-            print(f"{prefix}: {escape_controls(line)}", file=sys.stderr, flush=True)
+            print(f"{prefix}: {encodable(escape_controls(line), sys.stderr.encoding)}", file=sys.stderr, flush=True)

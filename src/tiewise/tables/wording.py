@@ -26,6 +26,7 @@ __all__ = [
     "count_noun",
     "cut_lists_note",
     "describe_chance",
+    "encodable",
     "escape_controls",
     "escape_lines",
     "format_percent",
@@ -247,6 +248,47 @@ def capitalize_first(sentence: str) -> str:
     'Over 99.9% of BM25 scores'
     """
     return sentence[:1].upper() + sentence[1:]
+
+
+#: What to write for our signs where a terminal has none of them.
+_ASCII = str.maketrans(
+    {
+        "─": "-",
+        "━": "=",
+        MINUS: "-",
+        MISSING: "-",
+        "·": "|",
+        "…": "...",
+        "≈": "~",
+        "≥": ">=",
+        "≤": "<=",
+        "±": "+/-",
+        "↑": "^",
+        "↓": "v",
+        "→": "->",
+        "°": "o",
+        "†": "+",
+        "‡": "++",
+        "τ": "tau",
+        "φ": "phi",
+        "’": "'",
+        "×": "x",
+    }
+)
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """The text with ASCII for our signs, if the encoding lacks them, and escapes for other characters that it lacks.
+
+    >>> encodable("−.004 ± .001 · é", "utf-8"), encodable("−.004 ± .001 · é", "ascii")
+    ('−.004 ± .001 · é', '-.004 +/- .001 | \\\\xe9')
+    """
+    code = encoding or "utf-8"
+    try:
+        MINUS.encode(code)
+    except UnicodeEncodeError:
+        text = text.translate(_ASCII)
+    return text.encode(code, "backslashreplace").decode(code)
 
 
 def escape_controls(text: str) -> str:

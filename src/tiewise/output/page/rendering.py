@@ -35,7 +35,7 @@ from tiewise.output.page.precision_section import PrecisionsLike
 from tiewise.output.page.tie_orders import RANDOM_ORDERS, STOPS
 from tiewise.output.page.verdicts import describe_precision
 from tiewise.output.paths import check_writable
-from tiewise.tables.estimates import format_range, format_statistic
+from tiewise.tables.estimates import format_range, format_statistic, is_wide
 from tiewise.tables.optional import need
 from tiewise.tables.wording import PLAIN, add_zeros, escape_controls, format_percent, format_ranks
 
@@ -247,6 +247,7 @@ def _environment() -> Any:
         "end": _end,
         "format_range": format_range,
         "format_statistic": format_statistic,
+        "is_wide": is_wide,
     }
     return environment
 
