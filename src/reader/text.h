@@ -10,7 +10,9 @@
 #include <locale>
 #include <random>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 // The loops that take most of the time are compiled twice: for all machines, and for those with AVX2.
