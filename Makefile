@@ -31,7 +31,7 @@ test-python: $(VENV)/.dev
 	TIEWISE_READER=python $(BIN)/python -m pytest -n auto -q tests/test_io.py tests/test_io_errors.py tests/test_data.py \
 		tests/test_ties.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
 
-# What is compiled, again with the code for machines without AVX2; then the usual build is put back.
+# What is compiled, again with the code for machines without AVX2 and libraries without from_chars for double; then the usual build is put back.
 test-portable: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --no-deps --editable . --config-settings=cmake.define.TIEWISE_ANY_MACHINE=ON
 	TIEWISE_READER=compiled TIEWISE_AVX2=no $(BIN)/python -m pytest -n auto -q tests/test_reader.py tests/test_reader_corpus.py \

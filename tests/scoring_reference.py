@@ -21,7 +21,7 @@ def dot(x, y):
 
 
 def score_by_definition(queries, docs, fn: str, dtype: str = "f4"):
-    """All scores, for vectors up to float32."""
+    """All scores, for vectors up to float32, and for float64 vectors whose squares are in its range."""
     q, d = queries[:, None], docs[None]
     with np.errstate(all="ignore"):
         if fn == "dot":

@@ -68,11 +68,12 @@ def run_worker(library: str, **variables: str) -> dict:
     return json.loads(done.stdout)
 
 
-@pytest.mark.skipif(not X86, reason="OpenBLAS has these kernels on x86 only")
 @pytest.mark.parametrize("threads", ["1", "2"])
 @pytest.mark.parametrize("core", ["Haswell", "Nehalem", "Prescott", ""])
 def test_every_openblas_kernel_gives_the_bits_of_the_definition(core, threads):
     pytest.importorskip("threadpoolctl")
+    if core and not X86:
+        pytest.skip("OpenBLAS has this kernel on x86 only")
     variables = {"OPENBLAS_CORETYPE": core} if core else {}
     found = run_worker("numpy", OPENBLAS_NUM_THREADS=threads, OMP_NUM_THREADS=threads, **variables)
     if core and found["cores"]:
@@ -95,6 +96,15 @@ def test_torch_gives_the_bits_of_the_definition(variables):
 
 def test_numpy_without_compiled_kernels_gives_the_bits_of_the_definition():
     assert run_worker("numpy", TIEWISE_KERNELS="python")["digests"] == expected_digests()
+
+
+@pytest.mark.parametrize("fn", FUNCTIONS)
+def test_products_of_float64_are_rounded_before_they_are_added(fn, kernels):
+    """A fused multiply-add, which compilers use on ARM unless -ffp-contract=off forbids it, skips this rounding."""
+    rng = np.random.default_rng(3)
+    q, d = rng.normal(size=(4, 300)), rng.normal(size=(100, 300))
+    found = scoring.score(q, d, fn=fn, precision="float64")
+    assert (found == score_by_definition(q, d, fn, "f8")).all()
 
 
 # -- vectors that are hard to score ---------------------------------------------------------------------------------

@@ -74,8 +74,10 @@ void sum_pairs_into(Matrix<const T> x, Matrix<const T> y, Vector<const int64_t> 
   nb::gil_scoped_release no_gil;
   run_in_threads(i.size(), threads, [&](size_t first, size_t last, size_t) {
     try {
-      auto* sum = squared ? sum_pairs<SquaredDifference, T> : sum_pairs<Product, T>;
-      sum(x.data(), y.data(), x.shape(1), i.data(), j.data(), first, last, out.data());
+      const auto sum = [&](auto term) {
+        sum_pairs<decltype(term)>(x.data(), y.data(), x.shape(1), i.data(), j.data(), first, last, out.data());
+      };
+      squared ? sum(SquaredDifference()) : sum(Product());
       return true;
     } catch (...) {
       return false;

@@ -3,6 +3,9 @@
 // elements of the same arrays.
 #pragma once
 
+#include <functional>
+#include <utility>
+
 #include "rows.h"
 
 namespace tiewise {

@@ -56,7 +56,8 @@ void for_each_row(Id text, const Blanks& blank, Take take) {
   while (!text.empty()) {
     const Id line = text.substr(0, std::min(text.find('\n'), text.size() - 1) + 1);
     text.remove_prefix(line.size());
-    const char *from = std::find_if_not(line.begin(), line.end(), blank), *stop = std::find_if(from, line.end(), blank);
+    const char* const end = line.data() + line.size();  // not line.end(), which is no pointer in every library
+    const char *from = std::find_if_not(line.data(), end, blank), *stop = std::find_if(from, end, blank);
     if (from < stop && *from != '#') take(line, Id(from, stop - from));
   }
 }

@@ -10,7 +10,9 @@
 #include <locale>
 #include <random>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 // The loops that take most of the time are compiled twice: for all machines, and for those with AVX2.
@@ -215,14 +217,20 @@ inline double middle_number(const char* end, unsigned size) {
 inline double long_number(Id text) {
   if (text.empty() || text[0] == '-' || text[0] == '+') return no_number;  // a second sign
   double value = no_number;
-#ifdef __cpp_lib_to_chars
+#if defined(__cpp_lib_to_chars) && !defined(TIEWISE_ANY_MACHINE)
   const auto done = std::from_chars(text.data(), text.data() + text.size(), value);
   if (done.ec != std::errc() || done.ptr != text.data() + text.size()) return no_number;
-#else  // a library that parses only integers
+#else  // a library whose from_chars parses only integers, such as that of macOS
+  if (text == "inf") return std::numeric_limits<double>::infinity();  // Python writes all spellings in this way
   if (text.find_first_not_of("0123456789.eE+-") != Id::npos) return no_number;
   std::istringstream stream{std::string(text)};
   stream.imbue(std::locale::classic());
-  if (!(stream >> value) || stream.peek() != std::char_traits<char>::eof()) return no_number;
+  if (!(stream >> value)) {
+    // Some libraries report an error for a subnormal number, although they read it.
+    if (!(value > 0 && value < std::numeric_limits<double>::min())) return no_number;
+    stream.clear(stream.rdstate() & ~std::ios_base::failbit);
+  }
+  if (stream.peek() != std::char_traits<char>::eof()) return no_number;
 #endif
   const bool whole = text.find_first_not_of("0123456789") == Id::npos;
   return whole && value >= static_cast<double>(largest) ? no_number : value;

@@ -228,6 +228,7 @@ def parse(
     block.parse(data, *options)
     if len(block.irregular):
         block.parse(problems.rewrite(bytes(data).split(b"\n"), block.irregular.tolist(), first_line), *options)
+        assert not len(block.irregular), "a normalized line is not regular, and its row would be lost"
 
 
 def find_not_utf8(block: Any) -> list[tuple[str, bytes, int]]:
