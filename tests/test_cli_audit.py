@@ -67,7 +67,7 @@ def test_several_runs_are_compared(tiewise):
     alone = tiewise("audit", "minilm-bf16.trec.gz", *command[3:], "--format", "json").json
     assert alone["grade"] == "report" and alone["reversals"] == []
     text = tiewise(*command, "--format", "table").out
-    assert text.startswith("2 runs\nrun ") and "worst case" in text and "minilm-fp32: Ties change nothing" in text
+    assert text.startswith("2 runs\nrun ") and "worst case" in text and "minilm-fp32: Its ties change nothing" in text
     assert {row["run"] for row in tiewise(*command).rows} == {"minilm-bf16", "minilm-fp32"}
     failed = tiewise(*command, "--fail-if", "decides", code=3)
     assert "run 'minilm-bf16'" in failed.err and "run 'minilm-fp32'" not in failed.err

@@ -648,7 +648,8 @@ def test_verdicts():
     assert pair.answers == Answers("no", "unclear")
     assert (
         "B and A cannot be told apart in RR: some tie orders reverse the difference (−.1111, from −.5000 to +.1667), "
-        "and so could other queries (p = .500; 95% interval −.1111 to −.1111). A leads in 55.6% of random orders."
+        "and so could other queries (p = .500; 95% interval −.1111 to −.1111, which excludes 0, but the test counts). "
+        "A leads in 55.6% of random orders."
     ) in pair.verdict
     # settled, significant
     judged, left, _ = large(30, 10, seed=3, levels=1000)
@@ -699,8 +700,8 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     found = tw.compare(many, runs, "RR", baseline="base", complete=True)
     text = found.to_latex()
     assert r"first & \bfseries 1.000{\textsuperscript{$\dagger$}} \\" in text
-    assert r"tied & 0.611{\textsuperscript{$\approx$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
-    assert "Highest in bold; $\\approx$ may be the highest in another order of ties." in text
+    assert r"tied & 0.611{\textsuperscript{$\uparrow$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert "Highest in bold; $\\uparrow$ may be the highest in another order of ties." in text
     assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
     assert "Holm-corrected for all comparisons with base and measures" in text
     assert "A sign in brackets: not every order of ties has the same run ahead" in text and "lower" not in text
@@ -945,7 +946,7 @@ def test_components_with_too_many_documents_are_sampled(monkeypatch, orders):
     assert exact.probability_error is None and exact.std_error is None
     text = render(ComparisonTables(found), OutputOptions(format="markdown"))
     assert f"{100 * sampled.probability:.1f}% ± {100 * sampled.probability_error:.1f}" in text
-    assert "± the standard error where orders were sampled" in text
+    assert "± the standard error, if orders were sampled" in text
 
 
 def test_priorities_that_differ_in_their_last_bits_only():

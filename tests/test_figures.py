@@ -564,7 +564,7 @@ def test_a_table_of_a_comparison():
         "+0.2500",
         "[0, 0.5000]",
         "93.8%",
-        f"unclear (p {pair.p_holm:.3f})",
+        f"unclear (Holm p {pair.p_holm:.3f})",
         pair.verdict,
     ):
         assert words in page.text

@@ -130,7 +130,7 @@ class _LatexColumn:
         if self.is_numeric:
             sign = "+" if any(match and match[1] for match in found) else ""
             whole, digits = (max(len(match[part] or "") for match in found if match) for part in (2, 3))
-            widest = max(cells, key=lambda cell: len(cell.footnote) + 0.8 * cell.footnote.count(OPEN))  # ≈ is wide
+            widest = max(cells, key=lambda cell: len(cell.footnote) + 0.8 * cell.footnote.count(OPEN))  # ↑ is wide
             marks = _mark(widest)
             space = f",table-space-text-post={{{marks}}}" if marks else ""
             self.kind = f"S[table-format={sign}{max(whole, 1)}.{digits}{space}]"

@@ -1,6 +1,6 @@
 """The table of a comparison for a paper: a row for each system, a column for each measure, marks of significance.
 
-The highest value of a column is bold, and ≈ marks values that another order of ties may make the highest. A dagger says
+The highest value of a column is bold, and ↑ marks values that another order of ties may make the highest. A dagger says
 that a value is significantly higher than that of a named baseline, over queries, and an arrow before it that the value
 is significantly lower. A sign stands in brackets if not every order of ties puts the same system ahead.
 """

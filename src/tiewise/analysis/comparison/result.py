@@ -118,12 +118,13 @@ class Compared(Result):
     ) -> str:
         r"""A table for a paper: a row for each system, a column for each measure.
 
-        The highest value is bold, and ≈ marks what another order of ties may make the highest. A dagger marks what is
+        The highest value is bold, and ↑ marks what another order of ties may make the highest. A dagger marks what is
         significantly higher than a baseline, an arrow and a dagger what is lower; test and correction are in the
         caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
         first of two systems. `intervals` adds those over the orders of ``"ties"``, or over ``"queries"``. The table
         needs ``\usepackage{booktabs,siunitx}``.
 
+        >>> from tiewise import compare
         >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
         >>> print(compare({"q": {"a": 1}}, runs, "RR").to_latex().splitlines()[-5])
         A & \bfseries 1.000 \\
@@ -155,6 +156,7 @@ class Compared(Result):
     def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Compared:
         """The same comparison in some of its measures: p-values are corrected for these alone.
 
+        >>> from tiewise import compare
         >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
         >>> compare({"q": {"a": 1}}, runs, ["RR", "AP"]).select("RR").measures
         (RR,)
