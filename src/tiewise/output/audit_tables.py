@@ -84,7 +84,7 @@ class AuditTables:
         parts: list[Part] = [self._overview(options), ""]
         for name, audit in self.audits.items():
             parts.append(Paragraph(f"{name}: {audit.verdict}", _style(audit)))
-            parts += [audit.advice.text] if audit.advice else []
+            parts += [*_describe_far_orders(audit), *([audit.advice.text] if audit.advice else [])]
         return Section(
             parts, f"{len(self.audits)} runs", [*options.notes, "For all details of one run: tiewise audit RUN"]
         )
@@ -254,17 +254,21 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
     parts: list[Part] = [explain_cut_marks(table)]
     if (tools := _tool_table(report, options)) is not None:
         parts += ["", tools]
+    return [*parts, *_describe_far_orders(audit)]
+
+
+def _describe_far_orders(audit: Audit) -> Iterator[str]:
+    """Orders of tied documents that are too far from a random one to be left without a question."""
     if audit.knowing:
         far = (
             f"{order} ({', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())}; "
             f"{describe_chance(zs.values())})"
             for order, zs in audit.knowing.items()
         )
-        parts.append(
+        yield (
             "Orders of tied documents that may depend on the labels (a question to check), by their distance from the "
             f"expected value in standard deviations: {'; '.join(far)}."
         )
-    return parts
 
 
 def _effect_cells(effect: Effect | None, numbers: NumberFormat) -> tuple[str, ...]:

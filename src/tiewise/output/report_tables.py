@@ -290,7 +290,7 @@ def _marks(estimates: Sequence[Estimate], measure: Measure, options: OutputOptio
 
 def _legend(marks: set[str], options: OutputOptions) -> tuple[str, ...]:
     words = [f"{BEST} highest {options.value or 'expected value'}"] if BEST in marks else []
-    words += [f"{OPEN} another order of ties can put it above {BEST}"] if OPEN in marks else []
+    words += [f"{OPEN} another order of the documents listed can put it above {BEST}"] if OPEN in marks else []
     return (", ".join(words),) if words else ()
 
 

@@ -39,7 +39,7 @@ _LEGEND = {
     "RBR": "RBR: rank-biased recall, the weight in the reference of the documents handed on, expected over the orders "
     "of ties; documents that the reference lacks come last.",
     "upper": "upper: if they come next.",
-    "over ties": "over ties: lowest and highest over the orders of the documents listed.",
+    "over ties": "over ties: lowest and highest over the orders of the documents listed; – if ties change nothing.",
     "at most": "at most: the highest recall that so many documents can have.",
     "cost": "cost: of the first stage, and of the second for as many documents as the depth says.",
 }

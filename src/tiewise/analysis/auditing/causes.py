@@ -176,7 +176,7 @@ PROBLEMS = {
         "Find what differs: score a few pairs both ways, and compare the model's precision, its prompt, how texts are "
         "cut, and the index. Until then, do not report one run in place of the other.",
     ),
-    "unclear": Problem("", "Report the expected value with its range."),
+    "unclear": Problem("", "Report the expected value, with the lowest and the highest over the orders of ties."),
 }
 
 

@@ -150,7 +150,10 @@ def _reversed_comparison(pair: PairComparison) -> Reversal:
     if abs(gap) <= ATOL:  # no order of the two is expected: it is open if each can lead
         share = min(pair.probability, pair.probability_less)
     against = pair.winners.get(second, []) if abs(gap) > ATOL or pair.flip else []
-    return Reversal(f"{first} against {second} in {pair.measure}", share if all(pair.can_lead) else 0.0, tuple(against))
+    name = f"{first} against {second} in {pair.measure}"
+    if pair.answers.other_queries == "unclear":
+        name += " (not significant over queries)"
+    return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against))
 
 
 def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:

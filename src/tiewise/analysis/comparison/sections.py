@@ -191,7 +191,8 @@ class ComparisonSection:
         legend = {
             "difference": f"difference:{less} expected [lowest, highest] over the orders of ties.",
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
-            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries.",
+            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries; for "
+            "two runs the test counts (other queries).",
             "rival": f"against {rival}: the expected difference to {other}, [lowest, highest] over the orders of ties; "
             f"{TIES_HEADING} and {QUERIES_HEADING} are about this difference.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
@@ -235,8 +236,8 @@ class ComparisonSection:
         baseline = self.compared.baseline
         unclear = [pair for pair in self._rivals(measure) if pair and pair.answers.other_queries == "unclear"]
         pairs = self._reversed_pairs(measure)
-        can = "can" if any(pair.exact_range for _, pair in pairs) else "may"
-        changed = (f"{', '.join(names)}{_describe_reversal(names, pair)}" for names, pair in pairs)
+        can = "can" if any(some[0].exact_range for _, some in pairs) else "may"
+        changed = (f"{', '.join(names)}{_describe_reversals(names, some)}" for names, some in pairs)
         reordered = f"No: tie order {can} change the order of {'; of '.join(changed)}"
         on_ties = reordered if pairs else self._settled(measure)
         open_pairs = [" and ".join(pair.by_expectation) for pair in unclear]
@@ -250,14 +251,14 @@ class ComparisonSection:
         scope = f" Both answers are about the differences from {baseline} alone." if baseline else ""
         return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}.{scope}"]
 
-    def _reversed_pairs(self, measure: Measure) -> list[tuple[list[str], PairComparison]]:
-        """Systems whose order tie order can change, each with the pair of them that it reverses most often.
+    def _reversed_pairs(self, measure: Measure) -> list[tuple[list[str], list[PairComparison]]]:
+        """Systems whose order tie order can change, each with the pairs of them that `_most_reversed` chooses.
 
         With a baseline, these are pairs with it; else groups of the leaderboard.
         """
         if self.compared.baseline:
             rivals = (self.compared.pair(*pair.by_expectation, measure) for pair in self._rivals(measure) if pair)
-            return [([pair.a, pair.b], pair) for pair in rivals if pair.answers.any_tie_order == "no"]
+            return [([pair.a, pair.b], [pair]) for pair in rivals if pair.answers.any_tie_order == "no"]
         groups = _groups(self._leaderboards[measure], "group_ties")
         return [
             ([row["system"] for row in rows], self._most_reversed(rows, measure))
@@ -283,10 +284,18 @@ class ComparisonSection:
         is_independent = self.compared.orders == "independent"
         return any(is_independent or all(self.compared.pair(*two, measure).can_lead) for two in overlapping)
 
-    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> PairComparison:
-        """Of the pairs of a group that are searched, the one whose lower system is most often ahead."""
-        pairs = (self.compared.pair(a, b, measure) for a, b in _some_pairs([row["system"] for row in rows]))
-        return max(pairs, key=lambda pair: pair.probability_less)
+    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> list[PairComparison]:
+        """Of the pairs of a group that are searched, the one whose lower system is most often ahead.
+
+        Then the same of the pairs with the first system of the group, if that is another one.
+        """
+        names = [row["system"] for row in rows]
+        pairs = [self.compared.pair(a, b, measure) for a, b in _some_pairs(names)]
+        most, first = (
+            max(some, key=lambda pair: pair.probability_less)
+            for some in (pairs, [pair for pair in pairs if pair.a == names[0]])
+        )
+        return [most] if first is most or not first.can_lead[1] else [most, first]
 
     def _searched_pairs(self, measure: Measure) -> Iterator[PairComparison]:
         names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
@@ -385,13 +394,13 @@ def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
     return [rows for rows in groups.values() if len(rows) > 1]
 
 
-def _describe_reversal(names: Sequence[str], pair: PairComparison) -> str:
-    """How often the lower system of a pair of a group is ahead; empty if it never is."""
-    if not pair.can_lead[1]:
+def _describe_reversals(names: Sequence[str], pairs: Sequence[PairComparison]) -> str:
+    """How often the lower system of each pair of a group is ahead; empty if it never is."""
+    if not pairs[0].can_lead[1]:
         return ""
     most = "most often: " if 2 < len(names) <= MAX_SEARCHED else ""
-    leads = "leads" if pair.exact_range else "may lead"
-    return f" ({most}{pair.b} {leads} {pair.a} in {pair.share_less} of random orders)"
+    each = [f"{p.b} {'leads' if p.exact_range else 'may lead'} {p.a} in {p.share_less}" for p in pairs]
+    return f" ({most}{' of random orders; '.join(each)} of random orders)"
 
 
 def _some_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:

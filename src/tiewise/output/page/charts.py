@@ -64,7 +64,7 @@ def forest(
     caption = [_caption(spec)]
     if visible:
         caption.append(
-            "Brackets, tie order open: of the runs with a dot, none is ahead of another in every order of ties."
+            "Lines on the right, tie order open: of the runs with a dot, none is ahead of another in every order."
         )
     if len(rows) > 1:
         caption.append("Whiskers of two runs may overlap although their paired difference is significant: see Pairs.")

@@ -53,11 +53,11 @@ def describe_other_leaders(first: str, others: Mapping[str, str]) -> str:
     """By which other measures another run has the highest expected value, as further sentences.
 
     >>> describe_other_leaders("bm25", {"AP": "dense", "RR": "bm25", "P@10": "dense"})
-    ' By AP and P@10, dense is higher.'
+    ' By AP and P@10, it is dense.'
     """
     leaders = dict.fromkeys(leader for leader in others.values() if leader != first)
     by_leader = {leader: [name for name, highest in others.items() if highest == leader] for leader in leaders}
-    return "".join(f" By {join_names(names)}, {leader} is higher." for leader, names in by_leader.items())
+    return "".join(f" By {join_names(names)}, it is {leader}." for leader, names in by_leader.items())
 
 
 def _doubt(leads: Sequence[PairComparison]) -> str:

@@ -25,8 +25,10 @@ from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, SHORT, NumberFormat, count_noun, format_percent, list_examples
 
-__all__ = ["RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
+__all__ = ["DEFAULT_CUTOFF", "RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
 
+#: How many of the first documents count if a measure has no cutoff.
+DEFAULT_CUTOFF = 10
 #: A query that loses more than this counts as one that loses much.
 LARGE_LOSS = 0.1
 
@@ -294,7 +296,8 @@ class Precisions(Result):
             f"{self._legend_of_setups} {self.measure}: expected [lowest, highest], and std, over the orders of ties. "
             f"difference: to {self.reference}, paired; 95% interval: over queries, for the row alone."
             f"{self._legend_of_bounds} {losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: similarity "
-            f"to the {self.reference} ranking. judged: the share of judged documents in the first ranks.",
+            f"to the {self.reference} ranking. judged: the share of judged documents in the first "
+            f"{self.measure.cutoff or DEFAULT_CUTOFF} ranks.",
         )
 
     @property

@@ -16,13 +16,10 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.names import MeasureLike, parse
 from tiewise.rankings.run_similarity import similarity
-from tiewise.scoring.precision_trials.result import PrecisionRow
+from tiewise.scoring.precision_trials.result import DEFAULT_CUTOFF, PrecisionRow
 from tiewise.scoring.precision_trials.setups import Setup
 
-__all__ = ["DEFAULT_CUTOFF", "check_trial", "make_row", "take_first_for_relevant"]
-
-#: How many of the first documents count if a measure has no cutoff.
-DEFAULT_CUTOFF = 10
+__all__ = ["check_trial", "make_row", "take_first_for_relevant"]
 
 
 def check_trial(

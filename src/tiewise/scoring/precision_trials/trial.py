@@ -25,8 +25,8 @@ from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import Collection
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.options import require_int
-from tiewise.scoring.precision_trials.result import PrecisionRow, Precisions, Speed
-from tiewise.scoring.precision_trials.rows import DEFAULT_CUTOFF, check_trial, make_row, take_first_for_relevant
+from tiewise.scoring.precision_trials.result import DEFAULT_CUTOFF, PrecisionRow, Precisions, Speed
+from tiewise.scoring.precision_trials.rows import check_trial, make_row, take_first_for_relevant
 from tiewise.scoring.precision_trials.setups import Setup, bytes_per_vector, default_setups, shorten, store
 from tiewise.scoring.quantised import BLOCK, Quantized
 
