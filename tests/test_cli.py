@@ -738,7 +738,7 @@ def test_marks_in_a_table_of_several_runs(terminal, folder):
     assert re.search(r"^tied +40\.0% +\.\d{3}\*  \[", text, re.M)
     assert re.search(r"^near +50\.0% +\.\d{3}↑° \[", text, re.M)
     assert re.search(r"^low +0% +\.\d{3} *$", text, re.M)
-    assert "↑ another order of ties can put it above *" in text and "\n° lists may have been cut" in text
+    assert "↑ another order of the documents listed can put it above *" in text and "\n° may be another" in text
 
 
 def test_colour_and_no_color(terminal):

@@ -700,8 +700,8 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     found = tw.compare(many, runs, "RR", baseline="base", complete=True)
     text = found.to_latex()
     assert r"first & \bfseries 1.000{\textsuperscript{$\dagger$}} \\" in text
-    assert r"tied & 0.611{\textsuperscript{$\uparrow$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
-    assert "Highest in bold; $\\uparrow$ may be the highest in another order of ties." in text
+    assert r"tied & 0.611{\textsuperscript{$\triangle$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
+    assert "Highest in bold; $\\triangle$ may be the highest in another order of ties." in text
     assert "Significantly higher than $\\dagger$ base (paired permutation test over queries" in text
     assert "Holm-corrected for all comparisons with base and measures" in text
     assert "A sign in brackets: not every order of ties has the same run ahead" in text and "lower" not in text

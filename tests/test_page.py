@@ -791,3 +791,13 @@ def test_tables_that_the_script_fills_have_marks(browser, folder):
     assert tied[3:6] == [f"≥{lowest:.4f}", f"≤{highest:.4f}", f"≤{highest - lowest:.4f}"]
     assert plain[2:6] == ["1.0000", "1.0000", "1.0000", "0.0000"]
     assert [value[0] for value in texts(browser, "#curve-values tbody td")[1:3]] == ["≥", "≤"]
+
+
+def test_the_headline_names_another_leader_only_if_it_is_higher(tmp_path):
+    qrels = {f"q{i}": {"d1": 1, "d2": 1} for i in range(4)}
+    ranks = {"A": ["d3", "d1", "d2", "d4", "d5"], "B": ["d1", "d3", "d4", "d5", "d2"]}
+    runs = {name: {q: {d: -float(r) for r, d in enumerate(order)} for q in qrels} for name, order in ranks.items()}
+    tw.write_report(qrels, runs, tmp_path / "page.html", ["RR", "R@5", "Success@5", "R@3"])
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "B has the highest expected RR of 2 runs, 1.0000. By R@3, it is A." in text
+    assert "it is B" not in text and "Success@5, it is" not in text

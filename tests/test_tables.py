@@ -18,7 +18,7 @@ from tiewise.tables.model import BEST, Bar, Cell, Code, Column, Paragraph, Secti
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
 from tiewise.tables.text import render_text
-from tiewise.tables.wording import PLAIN, NumberFormat
+from tiewise.tables.wording import PLAIN, NumberFormat, encodable
 
 COLUMNS = {"system": ["A", "B", "C"], "depth": [10, None, 5], "score": [0.5, 1.0, None], "kept": [True, False, True]}
 
@@ -281,3 +281,10 @@ def test_every_format_shows_the_same_marks(weak):
 
 def test_legends_stay_where_bars_are_not_drawn(weak):
     assert "p by a paired permutation test" in weak[2].to_markdown()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp932", "euc_jp", "cp1252"])
+def test_terminals_without_our_signs_get_others(encoding):
+    text = encodable("a · −.004 – ≥ .5 ─ ± °", encoding)
+    assert text == "a | -.004 - >= .5 - +/- o"
+    assert encodable("a · −.004", "utf-8") == "a · −.004" and encodable("\udc80", "utf-8") == "\\udc80"

@@ -181,7 +181,7 @@ class Report(Result):
         >>> print(report.to_latex().splitlines()[-4])
         RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
         """
-        from tiewise.tables.estimates import estimate_cell
+        from tiewise.tables.estimates import estimate_cell, explain_cut_marks
         from tiewise.tables.latex import render_latex
         from tiewise.tables.model import Section, Table, columns_of
         from tiewise.tables.wording import NumberFormat
@@ -193,7 +193,8 @@ class Report(Result):
         explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
         title = f"Means over {queries} and all orders of tied documents{explained}"
         notes = tuple(caption_notes({"the run": self}))
-        return render_latex(Section([Table(columns_of(["measure"], ["expected"]), rows, notes=notes)], title))
+        table = explain_cut_marks(Table(columns_of(["measure"], ["expected"]), rows, notes=notes))
+        return render_latex(Section([table], title))
 
     # -- what stands behind it --------------------------------------------------------------------------------
 

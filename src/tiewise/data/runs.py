@@ -135,7 +135,7 @@ class Run(Table):
         """
         heads = np.flatnonzero(~self._same_as_previous)  # the first row of each tie group, and the number of rows
         last = heads[np.searchsorted(heads, self.offsets[1:]) - 1]
-        return np.maximum(last - self.offsets[:-1], 0)  # an empty list has none
+        return np.where(np.diff(self.offsets) > 0, last - self.offsets[:-1], 0)  # an empty list has none
 
     def projected(self, dtype: str) -> Run:
         """The run with scores rounded to float32, float16, bfloat16 or n decimals.

@@ -285,7 +285,8 @@ class Estimates(Result, Mapping[str, Estimate]):
     def _section(self) -> Section:
         from tiewise.tables.estimates import estimate_cell, estimate_section
 
-        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {estimate_cell(self.mean())}"
+        mean = replace(estimate_cell(self.mean()), mark="")  # the table has the bounds of lists that may have been cut
+        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {mean}"
         return estimate_section("query", self.items(), title=title, total=len(self))
 
     def _records(self) -> Table:

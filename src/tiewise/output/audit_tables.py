@@ -152,7 +152,7 @@ class _SingleAudit:
             facts[f"tie across rank {rank}"] = format_percent(lists / audit.queries)
         if audit.report is not None:
             facts |= {measure.name: estimate_cell(audit[measure], measure, options) for measure in audit.report}
-        return Table(columns_of([""], [self.name]), list(facts.items()))
+        return explain_cut_marks(Table(columns_of([""], [self.name]), list(facts.items())))
 
     def _remedy(self) -> list[Part]:
         """What to do, and a line of code for each library."""
@@ -211,7 +211,8 @@ def _remarks(audit: Audit) -> Iterator[str]:
         more = count_noun(audit.float32_ties, "row")
         yield f"A tool that reads scores as float32, as pytrec_eval does, ties {more} more."
     if cut := audit.cut_lists:
-        yield cut_lists_note(f"{cut:,} of {count_noun(audit.queries, 'list')} end with tied documents and")
+        end = "ends" if cut == 1 else "end"
+        yield cut_lists_note(f"{cut:,} of {count_noun(audit.queries, 'list')} {end} with tied documents and")
 
 
 def _shorten_verdict(verdict: str, width: int) -> str:

@@ -307,7 +307,7 @@ def tool_table(report: Report, options: OutputOptions) -> Table:
     rows.append(("expected", *(estimate_cell(report[measure], measure, plain) for measure in report)))
     notes = (f"{_raised(place)} {', '.join(who)}: {note}" for place, (note, who) in enumerate(footnotes.items(), 1))
     columns = columns_of(["tool"], [str(measure) for measure in report])
-    return Table(columns, rows, notes=tuple(notes), summary=frozenset({len(tools)}))
+    return explain_cut_marks(Table(columns, rows, notes=tuple(notes), summary=frozenset({len(tools)})))
 
 
 def _tool_cell(

@@ -341,13 +341,19 @@ def _as_first_stage(name: str, given: Any, reference: Run) -> Run:
 
 
 def _count_cut_references(run: Run, phi: float, k: int | None) -> int:
-    """The number of lists that may have been cut inside a tie group which RBR or recall of the first k looks into."""
+    """The number of lists that may have been cut inside a tie group which RBR or recall of the first k looks into.
+
+    Without k, recall is of the documents listed.
+    """
     counts = (phi**run.last_start >= MIN_WIDTH) | (run.last_start < (k or 0))
     return int(np.count_nonzero(run.may_be_truncated & counts))
 
 
 def _count_cut_sets(run: Run, reference: Run, depths: Sequence[Depth]) -> int:
-    """The number of lists that may have been cut inside a tie group into which a depth looks."""
+    """The number of lists that may have been cut inside a tie group into which a depth looks.
+
+    Without a depth, the set is the list as it is.
+    """
     deepest = max((depth for depth in depths if depth is not None), default=0)
     is_measured = positions(reference.query_index, run.queries) >= 0
     return int(np.count_nonzero(run.may_be_truncated & is_measured & (run.last_start < deepest)))

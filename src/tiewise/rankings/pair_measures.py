@@ -168,7 +168,7 @@ class _RBR(PairMeasure):
     def weight_after(self, n: int) -> float:
         if self.cutoff is not None and n < self.cutoff:
             return 1.0  # the set depends on them, wherever the reference has its documents
-        return super().weight_after(n)
+        return super().weight_after(n)  # without a cutoff, the set is the list as it is
 
     def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
         weights = Weights.geometric(self.phi)

@@ -28,7 +28,7 @@ __all__ = [
     "is_wide",
 ]
 
-CUT_LEGEND = f"{CUT} lists may have been cut inside a tie group: the value may be another, within the bounds below."
+CUT_LEGEND = f"{CUT} may be another value, because lists may have been cut inside a tie group."
 
 
 def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:

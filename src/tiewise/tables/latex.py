@@ -31,7 +31,7 @@ _SPECIAL = {
     "τ": r"$\tau$",
     "φ": r"$\varphi$",
     "→": r"$\rightarrow$",
-    "↑": r"$\uparrow$",
+    "↑": r"$\triangle$",  # an arrow would look like a dagger
     "°": r"$\circ$",
     "↓": r"$\downarrow$",
     "≤": r"$\leq$",

@@ -283,10 +283,8 @@ def encodable(text: str, encoding: str | None) -> str:
     >>> encodable("−.004 ± .001 · é", "utf-8"), encodable("−.004 ± .001 · é", "ascii")
     ('−.004 ± .001 · é', '-.004 +/- .001 | \\\\xe9')
     """
-    code = encoding or "utf-8"
-    try:
-        MINUS.encode(code)
-    except UnicodeEncodeError:
+    code, signs = encoding or "utf-8", "".join(map(chr, _ASCII))
+    if signs.encode(code, "replace").decode(code) != signs:
         text = text.translate(_ASCII)
     return text.encode(code, "backslashreplace").decode(code)
 

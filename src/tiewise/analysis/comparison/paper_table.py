@@ -18,8 +18,8 @@ from tiewise.analysis.incomplete_runs import caption_notes
 from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.tables.estimates import format_range, format_statistic
-from tiewise.tables.model import BEST, OPEN, Cell, Section, Table, columns_of
+from tiewise.tables.estimates import explain_cut_marks, format_range, format_statistic, is_wide
+from tiewise.tables.model import BEST, CUT, OPEN, Cell, Section, Table, columns_of
 from tiewise.tables.wording import (
     NumberFormat,
     capitalize_first,
@@ -68,7 +68,7 @@ def paper_section(
     legend += _explain_intervals(compared, intervals)
     notes = (*(f"{one}." for one in legend), *caption_notes(compared.reports))
     heads = columns_of(["run"], [measure.name for measure in compared.measures])
-    return Section([Table(heads, rows, notes=notes)], title, compared.notes)
+    return Section([explain_cut_marks(Table(heads, rows, notes=notes))], title, compared.notes)
 
 
 def _column(
@@ -93,7 +93,7 @@ def _column(
         Cell(
             format_statistic(mean, "expected", numbers.number),
             detail,
-            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs),
+            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs) + CUT * is_wide(mean.cut),
         )
         for name, mean, detail in zip(systems, means, details, strict=True)
     ]

@@ -38,7 +38,7 @@ from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
 from tiewise.output.page.precision_section import PrecisionsLike, resolve_precisions
 from tiewise.output.page.tie_orders import replay_query
-from tiewise.tables.wording import join_names, list_examples
+from tiewise.tables.wording import MIN_WIDTH, join_names, list_examples
 
 __all__ = ["PageContent", "collect_content"]
 
@@ -195,13 +195,15 @@ class PageContent:
         if self.compared is None:
             name, report = next(iter(self.reports.items()))
             return verdicts.verdict_on_one(name, self.measure.name, report[self.measure])
-        others = {measure.name: self._highest(measure) for measure in self.measures[1:] if not measure.total}
         first = verdicts.verdict_on_several(self.compared, self.measure.name, self._leads)
-        return first + verdicts.describe_other_leaders(self._highest(self.measure), others)
+        others = {measure.name: self._other_leader(measure) for measure in self.measures[1:] if not measure.total}
+        return first + verdicts.describe_other_leaders({name: run for name, run in others.items() if run})
 
-    def _highest(self, measure: Measure) -> str:
-        """The run with the highest expected value; of several, the first."""
-        return max(self.reports, key=lambda name: self.reports[name][measure].expected or 0.0)
+    def _other_leader(self, measure: Measure) -> str:
+        """The run with the highest expected value, if it is visibly above that of the run that leads the page."""
+        values = {name: report[measure].expected or 0.0 for name, report in self.reports.items()}
+        highest = max(values, key=values.__getitem__)
+        return highest if values[highest] - values[self.leaderboard[0]["system"]] >= MIN_WIDTH else ""
 
     @cached_property
     def pair_verdict(self) -> str:

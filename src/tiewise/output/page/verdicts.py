@@ -49,14 +49,15 @@ def verdict_on_several(compared: Compared, measure: str, leads: Sequence[PairCom
     return f"{_doubt(leads)}{join_names(best)} {has} the highest expected {measure} of {runs}, {value}."
 
 
-def describe_other_leaders(first: str, others: Mapping[str, str]) -> str:
-    """By which other measures another run has the highest expected value, as further sentences.
+def describe_other_leaders(leaders: Mapping[str, str]) -> str:
+    """Which runs have the highest expected values by other measures, as further sentences.
 
-    >>> describe_other_leaders("bm25", {"AP": "dense", "RR": "bm25", "P@10": "dense"})
-    ' By AP and P@10, it is dense.'
+    >>> describe_other_leaders({"AP": "dense", "RR": "bm25", "P@10": "dense"})
+    ' By AP and P@10, it is dense. By RR, it is bm25.'
     """
-    leaders = dict.fromkeys(leader for leader in others.values() if leader != first)
-    by_leader = {leader: [name for name, highest in others.items() if highest == leader] for leader in leaders}
+    by_leader: dict[str, list[str]] = {}
+    for measure, leader in leaders.items():
+        by_leader.setdefault(leader, []).append(measure)
     return "".join(f" By {join_names(names)}, it is {leader}." for leader, names in by_leader.items())
 
 

@@ -39,7 +39,7 @@ RERANKER_ROWS = {
 }
 
 Verdict = Literal["reference", "equal", "equivalent", "keeps", "loses", "unknown"]
-KEPT: tuple[Verdict, ...] = ("equal", "equivalent", "keeps")  #: of rows that lose no more than is allowed
+KEPT: tuple[Verdict, ...] = ("equal", "equivalent", "keeps")  #: of rows that these queries do not speak against
 
 
 class Speed(NamedTuple):
@@ -239,7 +239,7 @@ class Precisions(Result):
         """What shows that a row keeps the quality of the reference."""
         difference = self.difference(row.setup)
         if not difference.differs:
-            return f"All queries have the same {self.measure} as with {self.reference}."
+            return f"All queries have the same {self.measure} as with {self.reference}; others may not."
         few = f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
         return (
             f"It {self._loses(f'less than {loss}')}: the {self._bound_of(row)}."
