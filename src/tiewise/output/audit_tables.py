@@ -51,8 +51,8 @@ EFFECT_LEGEND = (
     "minor, report (the expected values; also if lists may have been cut), or decides."
 )
 OVERVIEW_LEGEND = (
-    "moves most: the measure with the largest |bias| or 2 std. Of this measure are bias (of the order of {}), std, "
-    "worst case (highest minus lowest) and over queries (half of the 95% interval). effect: of the run's own ties."
+    "moves most: the measure with the largest |bias| or 2 std; the next four columns are about it. bias: of the order "
+    "of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: of the run's own ties."
 )
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
 
