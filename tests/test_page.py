@@ -799,5 +799,5 @@ def test_the_headline_names_another_leader_only_if_it_is_higher(tmp_path):
     runs = {name: {q: {d: -float(r) for r, d in enumerate(order)} for q in qrels} for name, order in ranks.items()}
     tw.write_report(qrels, runs, tmp_path / "page.html", ["RR", "R@5", "Success@5", "R@3"])
     text = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "B has the highest expected RR of 2 runs, 1.0000. By R@3, it is A." in text
-    assert "it is B" not in text and "Success@5, it is" not in text
+    assert "B has the highest expected RR of 2 runs, 1.0000. By R@3, the highest is A." in text
+    assert "the highest is B" not in text and "Success@5, the highest" not in text

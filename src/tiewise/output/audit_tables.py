@@ -54,6 +54,11 @@ OVERVIEW_LEGEND = (
     "moves most: the measure with the largest |bias| or 2 std; the next four columns are about it. bias: of the order "
     "of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: of the run's own ties."
 )
+ORDER_NAMES = {
+    "given": "as in the file",
+    "docid-desc": "by descending ids, as trec_eval",
+    "docid-asc": "by ascending ids",
+}
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
 
 
@@ -84,7 +89,8 @@ class AuditTables:
         parts: list[Part] = [self._overview(options), ""]
         for name, audit in self.audits.items():
             parts.append(Paragraph(f"{name}: {audit.verdict}", _style(audit)))
-            parts += [*_describe_far_orders(audit), *([audit.advice.text] if audit.advice else [])]
+            more = [*_describe_far_orders(audit), *([audit.advice.text] if audit.advice else [])]
+            parts += [f"{name}: {text}" for text in more]
         return Section(
             parts, f"{len(self.audits)} runs", [*options.notes, "For all details of one run: tiewise audit RUN"]
         )
@@ -262,8 +268,8 @@ def _describe_far_orders(audit: Audit) -> Iterator[str]:
     """Orders of tied documents that are too far from a random one to be left without a question."""
     if audit.knowing:
         far = (
-            f"{order} ({', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())}; "
-            f"{describe_chance(zs.values())})"
+            f"{ORDER_NAMES.get(order, order)} ("
+            f"{', '.join(f'{format_z(z)} for {measure}' for measure, z in zs.items())}; {describe_chance(zs.values())})"
             for order, zs in audit.knowing.items()
         )
         yield (

@@ -28,7 +28,10 @@ __all__ = [
     "is_wide",
 ]
 
-CUT_LEGEND = f"{CUT} may be another value, because lists may have been cut inside a tie group."
+CUT_LEGEND = (
+    f"{CUT} may be another value, even outside its brackets, because lists may have been cut inside a tie group: "
+    "brackets are of the documents listed."
+)
 
 
 def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:

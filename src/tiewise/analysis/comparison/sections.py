@@ -191,8 +191,8 @@ class ComparisonSection:
         legend = {
             "difference": f"difference:{less} expected [lowest, highest] over the orders of ties.",
             "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
-            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries; for "
-            "two runs the test counts (other queries).",
+            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries; "
+            "between two of the runs the test counts (other queries).",
             "rival": f"against {rival}: the expected difference to {other}, [lowest, highest] over the orders of ties; "
             f"{TIES_HEADING} and {QUERIES_HEADING} are about this difference.",
             "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
@@ -245,7 +245,10 @@ class ComparisonSection:
         rivals = f"from {baseline}" if baseline else "between neighbours"
         on_queries = f"Yes: every difference {rivals} is significant"
         if open_pairs:
-            on_queries = f"Unclear: other queries may change the order of {'; '.join(open_pairs[:MAX_OPEN])}{more}"
+            which = "" if baseline else "these neighbours: "
+            on_queries = (
+                f"Unclear: other queries may change the order of {which}{'; '.join(open_pairs[:MAX_OPEN])}{more}"
+            )
         if self.compared.queries < 2:
             on_queries = "Unknown: there is only one query"
         scope = f" Both answers are about the differences from {baseline} alone." if baseline else ""

@@ -53,12 +53,12 @@ def describe_other_leaders(leaders: Mapping[str, str]) -> str:
     """Which runs have the highest expected values by other measures, as further sentences.
 
     >>> describe_other_leaders({"AP": "dense", "RR": "bm25", "P@10": "dense"})
-    ' By AP and P@10, it is dense. By RR, it is bm25.'
+    ' By AP and P@10, the highest is dense. By RR, the highest is bm25.'
     """
     by_leader: dict[str, list[str]] = {}
     for measure, leader in leaders.items():
         by_leader.setdefault(leader, []).append(measure)
-    return "".join(f" By {join_names(names)}, it is {leader}." for leader, names in by_leader.items())
+    return "".join(f" By {join_names(names)}, the highest is {leader}." for leader, names in by_leader.items())
 
 
 def _doubt(leads: Sequence[PairComparison]) -> str:
