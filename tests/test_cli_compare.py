@@ -304,3 +304,22 @@ def test_the_page_has_the_bounds_of_all_its_measures_and_report_prints_them(tiew
     tiewise("report", "cut.qrels", "one.trec", "two.trec", "-m", "R@3", "-o", "first.html")
     page = (folder / "first.html").read_text(encoding="utf-8")
     assert "one, two" not in page and "equal in every tie order of the documents listed" in page
+
+
+def test_who_is_first():
+    """A is ahead of B and C in 20 queries; B and C are equal, so that neither is better than the other."""
+    qrels = {f"q{i}": {"r": 1} for i in range(20)}
+    first, second = ({q: {"x": 2.0, "r": score, "y": 1.5} for q in qrels} for score in (3.0, 1.0))
+    runs = {"A": first, "B": second, "C": dict(second)}
+    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True).to_markdown()
+    assert "Who is first? A: ahead of all others in every order of ties, and significantly over queries." in text
+    del runs["A"]
+    runs["D"] = {q: {"x": 2.0, "r": 0.5, "y": 1.5} for q in qrels}
+    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True).to_markdown()
+    assert "Who is first? B has the highest expected value, but it is not shown to be better than C or D." in text
+    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True, baseline="D").to_markdown()
+    assert "Who is first?" not in text
+    tied = {q: {"x": 2.0, "r": 1.0, "z": 1.0} for q in qrels}
+    with pytest.warns(tw.CutWarning):
+        text = tw.compare(qrels, {"A": first, "T": tied, "U": tied}, "RR", samples=1000).to_markdown()
+    assert "ahead of all others in every order of the documents listed, and significantly" in text

@@ -25,7 +25,7 @@ from tiewise.metrics.tool_rules import tool_for
 from tiewise.tables.estimates import difference_cell, estimate_cell, explain_cut_marks
 from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
 from tiewise.tables.records import Rows
-from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks
+from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ComparisonSection", "pair_section"]
 
 MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for reversals, else only neighbours
+MAX_RIVALS = 50  #: the most runs that are compared with the first one
 MAX_OPEN = 5  #: the most neighbours of unclear order that are named; others are counted
 MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
 
@@ -222,7 +223,7 @@ class ComparisonSection:
         for measure in self.compared.measures:
             about = f"{measure}: " if len(self.compared.measures) > 1 else ""
             flips = [pair for pair in self._searched_pairs(measure) if pair.flip]
-            found = [*self._answers(measure), self._changed_order(measure)]
+            found = [self._describe_first(measure), *self._answers(measure), self._changed_order(measure)]
             found += [f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in flips[:MAX_FLIPS]]
             if len(flips) > MAX_FLIPS:
                 found.append(
@@ -230,6 +231,19 @@ class ComparisonSection:
                 )
             lines += [f"{about}{line}" for line in found if line]
         return lines
+
+    def _describe_first(self, measure: Measure) -> str:
+        """Whether the run with the highest expected value is shown to be better than every other run."""
+        first, *others = self._leaderboards[measure]["system"]
+        if self.compared.baseline or self.compared.queries < 2 or len(others) > MAX_RIVALS:
+            return ""
+        pairs = [self.compared.pair(first, other, measure) for other in others]
+        rivals = [pair.b for pair in pairs if pair.open_by_cuts or not pair.answers.both_yes]
+        if rivals:
+            better = f"it is not shown to be better than {join_names(rivals, 'or', limit=5)}"
+            return f"Who is first? {first} has the highest expected value, but {better}."
+        what = "the documents listed" if any(pair.may_be_cut for pair in pairs) else "ties"
+        return f"Who is first? {first}: ahead of all others in every order of {what}, and significantly over queries."
 
     def _answers(self, measure: Measure) -> list[str]:
         """Both questions about the order of a leaderboard, each with its answer."""
