@@ -679,7 +679,7 @@ def test_a_reversed_comparison_decides():
         if is_reversed:
             (one,) = found.reversals
             assert (one.result, one.share) == (
-                "tied against other in RR (not significant over queries)",
+                "tied against other in RR",
                 pytest.approx(0.5),
             ) and "trec_eval" in one.tools
             assert str(one) in found.verdict

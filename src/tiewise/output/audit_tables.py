@@ -8,6 +8,7 @@ from typing import Any
 
 from tiewise.analysis.auditing import LIBRARIES, Audit, Effect
 from tiewise.analysis.auditing.tie_statistics import TieExample
+from tiewise.analysis.comparison.system import ORDER_NAMES
 from tiewise.analysis.reports import Report, ToolValue
 from tiewise.output.cells import estimate_cell, shows_ties
 from tiewise.output.options import OutputOptions
@@ -54,11 +55,6 @@ OVERVIEW_LEGEND = (
     "moves most: the measure with the largest |bias| or 2 std; the next four columns are about it. bias: of the order "
     "of {}. worst case: highest minus lowest. over queries: half of the 95% interval. effect: of the run's own ties."
 )
-ORDER_NAMES = {
-    "given": "as in the file",
-    "docid-desc": "by descending ids, as trec_eval",
-    "docid-asc": "by ascending ids",
-}
 OWN = "†"  # the mark of a tool that computes something else under the measure's name
 
 
@@ -273,7 +269,7 @@ def _describe_far_orders(audit: Audit) -> Iterator[str]:
             for order, zs in audit.knowing.items()
         )
         yield (
-            "Orders of tied documents that may depend on the labels (a question to check), by their distance from the "
+            "Orders of ties that may depend on the labels (a question to check), by their distance from the "
             f"expected value in standard deviations: {'; '.join(far)}."
         )
 

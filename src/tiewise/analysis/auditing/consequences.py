@@ -104,11 +104,13 @@ class Reversal:
     result: str  #: ``A against B in nDCG@10``, or ``the check of nDCG@10 at .45``
     share: float  #: of random orders that reverse it
     tools: tuple[str, ...]  #: the named tools whose order does
+    significant: bool | None = None  #: whether a comparison is significant over queries; None for a check, or one query
 
     def __str__(self) -> str:
         orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
         orders += [f"by {join_names(self.tools)}"] if self.tools else []
-        return f"{self.result} is reversed {', and '.join(orders)}"
+        doubt = " (not significant over queries)" if self.significant is False else ""
+        return f"{self.result}{doubt} is reversed {', and '.join(orders)}"
 
 
 def measure_effects(report: Report) -> tuple[Effect, ...]:
@@ -150,10 +152,9 @@ def _reversed_comparison(pair: PairComparison) -> Reversal:
     if abs(gap) <= ATOL:  # no order of the two is expected: it is open if each can lead
         share = min(pair.probability, pair.probability_less)
     against = pair.winners.get(second, []) if abs(gap) > ATOL or pair.flip else []
+    significant = {"yes": True, "unclear": False}.get(pair.answers.other_queries)
     name = f"{first} against {second} in {pair.measure}"
-    if pair.answers.other_queries == "unclear":
-        name += " (not significant over queries)"
-    return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against))
+    return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against), significant)
 
 
 def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
