@@ -86,14 +86,14 @@ def test_the_paired_difference_and_similarity_to_the_reference(pairs):
 
 
 def test_what_to_choose(pairs):
-    found = pairs.precisions(reference=pairs.exact, max_loss=0.05)
-    assert found.verdict("head") == "equal" and found.choice.setup == "head"
+    found = pairs.precisions(reference=pairs.exact, max_loss=0.12)
+    assert found.verdict("head") == "keeps" and found.choice.setup == "head"
     assert found.sentence.startswith("Choose head: logits computed again in float32 from the last hidden state. ")
     without = pairs.precisions(hidden=None, weight=None, bias=None, rows=["native", "logit"], max_loss=1e-6)
     assert [row.setup for row in without.rows] == ["logit", "native"]
     assert without.choice.setup == "logit" and without.sentence.startswith("Choose logit: ")
     unsure = pairs.precisions(reference=pairs.exact, rows=["native"], max_loss=1e-6)
-    assert unsure.choice is None and unsure.sentence.startswith(("40 queries cannot tell", "Stay with float32"))
+    assert unsure.choice is None and unsure.sentence.startswith(("40 queries cannot show a loss below 1e-06", "Stay with float32"))
 
 
 def test_logits_from_hidden_states_alone(pairs):
@@ -170,9 +170,9 @@ def test_the_command(tiewise, pairs, folder):
     np.savez(folder / "pairs.npz", **{name: getattr(pairs, name) for name in names}, model=pairs.exact)
     lines = [f"{query} 0 {doc} {label}\n" for query, some in pairs.qrels.items() for doc, label in some.items()]
     (folder / "q.txt").write_text("".join(lines))
-    command = ("reranker", "q.txt", "pairs.npz", "--array", "reference=model", "--max-loss", "0.05")
+    command = ("reranker", "q.txt", "pairs.npz", "--array", "reference=model", "--max-loss", "0.12")
     document = json.loads(tiewise(*command, "--format", "json").out)
-    found = pairs.precisions(reference=pairs.exact, max_loss=0.05, samples=10_000)
+    found = pairs.precisions(reference=pairs.exact, max_loss=0.12, samples=10_000)
     assert document["choice"] == "head" and document["rows"] == found.to_dict()["rows"]
     assert "bytes" not in document["rows"][0] and "rbr" not in document["rows"][0]
     table = tiewise(*command, "--format", "table").out

@@ -15,10 +15,14 @@ from tiewise.analysis.significance import (
     bootstrap_means,
     effect_size,
     holm,
+    loss_bounds,
+    max_t_quantile,
     p_values,
     permutation_test,
+    queries_for_loss,
     sum_in_blocks,
 )
+from tiewise.errors import InputError
 
 
 @pytest.fixture
@@ -166,3 +170,57 @@ def test_effect_size():
     assert effect_size(np.array([1.0, 2.0, 3.0])) == pytest.approx(2)
     assert effect_size(np.array([0.5, 0.5])) is None
     assert effect_size(np.array([0.5])) is None
+
+
+def test_bounds_of_one_row_are_those_of_one_more_query_that_loses_all():
+    for n, lost in ((50, 0.5), (20, 0.5), (20, 1.0), (3, 0.0)):
+        values = np.zeros((n, 1))
+        values[0] = -lost
+        low, high = loss_bounds(values)
+        for bound, sign in ((low, 1), (-high, -1)):
+            extended, t = np.append(sign * values, -1.0), stats.t.ppf(0.95, n)
+            expected = extended.mean() - t * extended.std(ddof=1) / np.sqrt(n + 1)
+            assert bound[0] == pytest.approx(max(expected, -1.0), abs=1e-12)
+        assert -1 <= low[0] < values.mean() < high[0] <= 1
+
+
+def test_the_critical_value_is_that_of_the_largest_t():
+    rng = np.random.default_rng(1)
+    for columns in (2, 3):
+        values = rng.normal(size=(12, columns)) + rng.normal(size=(12, 1))
+        quantile = max_t_quantile(values, 0.95)
+        share = stats.multivariate_t.cdf(
+            np.full(columns, quantile), shape=np.corrcoef(values.T), df=11, random_state=rng, maxpts=200_000
+        )
+        assert share == pytest.approx(0.95, abs=0.003)
+    same = np.repeat(values[:, :1], 5, axis=1)
+    assert max_t_quantile(same, 0.95) == pytest.approx(stats.t.ppf(0.95, 11), abs=0.02)
+    constant = np.hstack([values[:, :1], np.ones((12, 2))])
+    assert max_t_quantile(constant, 0.95) == pytest.approx(stats.t.ppf(0.95, 11))
+
+
+def test_how_many_queries_can_show_a_loss():
+    for loss, worst in ((0.02, 1.0), (0.005, 1.0), (0.01, 0.5), (0.3, 1.0), (2.0, 1.0)):
+        n = queries_for_loss(loss, worst)
+        assert loss_bounds(np.zeros((n, 1)), worst)[0][0] > -loss
+        assert n == 1 or loss_bounds(np.zeros((n - 1, 1)), worst)[0][0] <= -loss
+
+
+def test_a_loss_beyond_the_worst_is_an_error():
+    with pytest.raises(InputError, match=r"worst=0.3 is less than what one query loses, 0.5"):
+        loss_bounds(np.array([[0.0], [-0.5]]), 0.3)
+
+
+def test_bounds_hold_for_all_rows_at_once():
+    """Sparse, skewed, correlated losses of 8 rows, in 200 samples of 100 queries: at most about 5 % fail."""
+    rng = np.random.default_rng(7)
+
+    def draw(n):
+        z = 0.7 * rng.standard_normal((n, 8)) + 0.7 * rng.standard_normal((n, 1))
+        hit = rng.random((n, 8)) < np.linspace(0.2, 0.8, 8)
+        return np.clip(hit * np.linspace(0.02, 0.2, 8) * (z - 0.3), -1, 1)
+
+    truth = draw(1_000_000).mean(axis=0)
+    samples = [loss_bounds(draw(100), seed=seed) for seed in range(200)]
+    assert sum(bool((low <= truth).all()) for low, _ in samples) >= 185
+    assert sum(bool((high >= truth).all()) for _, high in samples) >= 185

@@ -12,6 +12,8 @@ neither scipy function sums very many queries in blocks.
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
@@ -24,7 +26,6 @@ from tiewise.metrics.estimate import Estimates
 
 __all__ = [
     "ATOL",
-    "FEW_VALUES",
     "MAX_BLOCKS",
     "TESTS",
     "Pairs",
@@ -35,10 +36,12 @@ __all__ = [
     "check_options",
     "effect_size",
     "holm",
+    "loss_bounds",
+    "max_t_quantile",
     "p_values",
     "permutation_test",
+    "queries_for_loss",
     "query_intervals",
-    "simultaneous_bounds",
     "sum_in_blocks",
 ]
 
@@ -48,8 +51,8 @@ TESTS: tuple[Test, ...] = get_args(Test)
 
 #: Means that differ by at most this are equal: the rest is rounding of their sums.
 ATOL = 1e-12
-#: A column with fewer values than this that differ from the others rests on few queries.
-FEW_VALUES = 10
+#: The draws of the largest of several t-statistics: its quantile has a standard error of about 0.01.
+NORMAL_DRAWS = 100_000
 #: The permutation test is exact up to this many differences other than 0.
 MAX_EXACT = 16
 #: More queries than this are added up in this many random blocks of equal size.
@@ -325,39 +328,79 @@ def _split_samples(samples: int, n: int) -> Iterator[int]:
         yield min(step, samples - first)
 
 
-def simultaneous_bounds(
-    values: Floats, confidence: float = 0.95, *, samples: int = 10_000, seed: int = 0
+# -- bounds for several columns at once ------------------------------------------------------------------------------
+
+
+def loss_bounds(
+    differences: Floats, worst: float = 1.0, *, confidence: float = 0.95, seed: int = 0
 ) -> tuple[Floats, Floats]:
     """A lower and an upper bound on the mean of each column, each of which holds for all columns at once.
 
-    Both are one-sided. The quantile is that of the largest t-statistic of all columns in bootstrap samples (max-T), so
-    that a column may be chosen after looking at all of them. The t-statistics of a column in which fewer than
-    `FEW_VALUES` values differ from the others are far more extreme. Such columns have a quantile of their own, so that
-    they do not widen the bounds of the others; then each of the two may fail in half of the cases. Columns of equal
-    values have no spread: their bounds are their mean.
+    `differences` has a row for each query and a column for each system: its value less that of a reference. Few queries
+    that differ say little about rare large losses. So the lower bound is that of the queries and one more, in which
+    every column loses `worst`, the most that a query can lose; the upper bound is that with one that gains it. Both
+    are one-sided, with one critical value for all columns (`max_t_quantile`).
 
-    >>> low, high = simultaneous_bounds(np.array([[0.0, 0.1], [0.0, 0.3], [0.0, 0.2]]))
-    >>> low.round(2).tolist()[0], high.round(2).tolist()[0], bool(low[1] < 0.2 < high[1])
-    (0.0, 0.0, True)
+    >>> low, high = loss_bounds(np.zeros((265, 1)))  # no query differs
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([-0.01], [0.01])
     """
-    mean, n = values.mean(axis=0), len(values)
-    varies = np.ptp(values, axis=0) > ATOL if n else np.zeros(values.shape[1], dtype=bool)
-    low, high = mean.copy(), mean.copy()
-    if not varies.any():
-        return low, high
-    centred = values[:, varies] - mean[varies]
-    error = np.sqrt(np.mean(centred**2, axis=0) / (n - 1))
-    batches = []
-    for batch in bootstrap_means(np.hstack([centred, centred**2]), samples, seed):
-        shift, square = np.hsplit(batch, 2)
-        errors = np.sqrt(np.maximum(square - shift**2, 0.0) / (n - 1))
-        batches.append(np.divide(shift, errors, out=np.zeros_like(shift), where=errors > ATOL))
-    t = np.concatenate(batches)
-    differing = np.abs(values[:, varies] - np.median(values[:, varies], axis=0)) > ATOL
-    has_few = differing.sum(axis=0) < FEW_VALUES
-    parts = [part for part in (np.flatnonzero(has_few), np.flatnonzero(~has_few)) if len(part)]
-    level, columns = 1 - (1 - confidence) / len(parts), np.flatnonzero(varies)
-    for part in parts:
-        low[columns[part]] -= np.quantile(t[:, part].max(axis=1), level) * error[part]
-        high[columns[part]] += np.quantile(-t[:, part].min(axis=1), level) * error[part]
-    return low, high
+    most = float(np.max(-differences, initial=0.0))
+    if not worst >= most - ATOL:
+        raise InputError(f"worst={worst:g} is less than what one query loses, {most:.4g}. Give the most it can lose.")
+
+    def lower(values: Floats) -> Floats:
+        extended = np.vstack([values, np.full((1, values.shape[1]), -worst)])
+        error = extended.std(axis=0, ddof=1) / math.sqrt(len(extended))
+        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, confidence, seed=seed) * error, -worst)
+
+    return lower(differences), np.maximum(-lower(-differences), differences.mean(axis=0))
+
+
+def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float = 0.95) -> int:
+    """The least number of queries that can show a loss below `max_loss`, if none of them loses (see `loss_bounds`).
+
+    >>> [queries_for_loss(loss) for loss in (0.02, 0.01, 0.005)]
+    [132, 265, 529]
+    """
+    from scipy.special import stdtrit
+
+    if max_loss > worst:
+        return 1
+
+    def is_enough(n: int) -> bool:  # the mean of these and one that loses `worst`, and its error, are worst / (n + 1)
+        return bool(worst * (1 + stdtrit(n, confidence)) / (n + 1) < max_loss)
+
+    high = 1
+    while not is_enough(high):
+        high *= 2
+    return bisect_left(range(high), True, lo=1, key=is_enough)
+
+
+def max_t_quantile(values: Floats, confidence: float, *, seed: int = 0) -> float:
+    """The quantile of the largest of the columns' t-statistics, if queries are normally distributed with mean 0.
+
+    The columns have the correlation of `values`. One column: Student's quantile; several: from seeded draws.
+
+    >>> round(max_t_quantile(np.arange(10.0)[:, None], 0.95), 3)
+    1.833
+    """
+    from scipy.special import stdtrit
+
+    freedom = len(values) - 1
+    single = float(stdtrit(freedom, confidence))
+    centred = values - values.mean(axis=0)
+    norm = np.sqrt((centred**2).sum(axis=0))
+    scaled = centred[:, norm > ATOL] / norm[norm > ATOL]
+    if scaled.shape[1] < 2:
+        return single
+    # The symmetric root of the correlations, which is unique: any other would make the draws depend on the machine.
+    share, axes = np.linalg.eigh(scaled.T @ scaled)
+    root = (axes * np.sqrt(np.where(share > 1e-10, share, 0.0))) @ axes.T
+    rng, largest = np.random.default_rng([seed, 3]), np.empty(NORMAL_DRAWS)
+    step = max(MEMORY_LIMIT // len(root), 1)
+    for first in range(0, NORMAL_DRAWS, step):
+        size = min(step, NORMAL_DRAWS - first)
+        largest[first : first + size] = (rng.standard_normal((size, len(root))) @ root).max(axis=1)
+    largest /= np.sqrt(rng.chisquare(freedom, NORMAL_DRAWS) / freedom)
+    return max(float(np.quantile(largest, confidence)), single)

@@ -107,9 +107,8 @@ def _title(document: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
 
 
 def _kind(row: Mapping[str, Any]) -> str:
-    """The verdict; "equal" and "equivalent" are ways to keep the quality, and without a largest loss there is none."""
-    verdict = row.get("verdict") or "unknown"
-    return "keeps" if verdict in ("equal", "equivalent") else verdict
+    """The verdict; without a largest loss there is none."""
+    return row.get("verdict") or "unknown"
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names: bool) -> list[float]:

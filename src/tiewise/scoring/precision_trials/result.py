@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tiewise.analysis.significance import FEW_VALUES, bootstrap_intervals, simultaneous_bounds
+from tiewise.analysis.significance import bootstrap_intervals, loss_bounds, queries_for_loss
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -23,7 +23,7 @@ from tiewise.scoring.functions import LEVELS
 from tiewise.scoring.precision_trials.setups import Setup
 from tiewise.tables.model import BEST, Cell, Section, Table, columns_of
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, SHORT, NumberFormat, count_noun, format_percent, list_examples
+from tiewise.tables.wording import PLAIN, SHORT, NumberFormat, count_noun, format_percent
 
 __all__ = ["DEFAULT_CUTOFF", "RERANKER_ROWS", "Difference", "PrecisionRow", "Precisions", "RerankerPrecisions", "Speed"]
 
@@ -38,8 +38,7 @@ RERANKER_ROWS = {
     "native": "the activation in the type of the logits",
 }
 
-Verdict = Literal["reference", "equal", "equivalent", "keeps", "loses", "unknown"]
-KEPT: tuple[Verdict, ...] = ("equal", "equivalent", "keeps")  #: of rows that these queries do not speak against
+Verdict = Literal["reference", "keeps", "loses", "unknown"]
 
 
 class Speed(NamedTuple):
@@ -154,7 +153,9 @@ class Precisions(Result):
         reference = self.rows[0].estimates[measure].expected
         values: Floats = np.stack([row.estimates[measure].expected - reference for row in self.rows], axis=1)
         low, high = bootstrap_intervals(values, samples=self._samples, seed=self._seed)
-        lower, upper = simultaneous_bounds(values, samples=self._samples, seed=self._seed)
+        lower, upper = np.zeros((2, len(self.rows)))
+        if len(self.rows) > 1:
+            lower[1:], upper[1:] = loss_bounds(values[:, 1:], _worst_loss(reference), seed=self._seed)
         differs = (np.abs(values) > 1e-12).sum(axis=0)
         losing = (values < -LARGE_LOSS).mean(axis=0)
         mean = values.mean(axis=0)
@@ -178,9 +179,8 @@ class Precisions(Result):
     def verdict(self, setup: str | Setup) -> Verdict:
         """Whether a row keeps the quality of the reference, up to `max_loss`.
 
-        "equal": no query differs. "keeps": the simultaneous lower bound is above −max_loss (non-inferiority).
-        "equivalent": the upper bound is below max_loss as well (two one-sided tests). "loses": the upper bound is below
-        −max_loss. Else "unknown".
+        "keeps": the lower bound is above −max_loss; "loses": the upper bound is below −max_loss; else "unknown". The
+        bounds hold for all rows at once, and for a query more that loses all (see `loss_bounds`).
         """
         if self.max_loss is None:
             raise InputError("There is no verdict without max_loss. Say how much may be lost, such as max_loss=0.005.")
@@ -188,10 +188,8 @@ class Precisions(Result):
         if found is self.rows[0]:
             return "reference"
         difference = self.difference(found.setup)
-        if not difference.differs:
-            return "equal"
         if difference.lower > -self.max_loss:
-            return "equivalent" if difference.upper < self.max_loss else "keeps"
+            return "keeps"
         return "loses" if difference.upper < -self.max_loss else "unknown"
 
     @property
@@ -199,7 +197,7 @@ class Precisions(Result):
         """The row with the smallest vectors that keeps the quality of the reference, if they are smaller than its own;
         of several, the one whose lower bound is highest. None if there is none, or if these queries cannot tell.
         """
-        kept = [row for row in self._candidates if self.verdict(row.setup) in KEPT]
+        kept = [row for row in self._candidates if self.verdict(row.setup) == "keeps"]
         return min(kept, key=lambda row: (row.bytes, -self.difference(row.setup).lower), default=None)
 
     @property
@@ -218,6 +216,10 @@ class Precisions(Result):
         unknown = [row for row in self._candidates if self.verdict(row.setup) == "unknown"]
         if not unknown:
             return f"Stay with {self.reference}: every row with smaller vectors {self._loses(f'more than {loss}')}."
+        reference = self.rows[0].estimates[self.measure].expected
+        needed = queries_for_loss(self.max_loss or 0, _worst_loss(reference))
+        if len(reference) < needed:
+            return f"{self._queries} cannot show a loss below {self.max_loss:g}; {needed:,} could. Stay with {self.reference}."
         best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
             f"{self._queries} cannot tell whether a row {self._loses(f'less than {loss}')}: the highest "
@@ -237,14 +239,7 @@ class Precisions(Result):
 
     def _evidence(self, row: PrecisionRow, loss: str) -> str:
         """What shows that a row keeps the quality of the reference."""
-        difference = self.difference(row.setup)
-        if not difference.differs:
-            return f"All queries have the same {self.measure} as with {self.reference}; others may not."
-        few = f" It differs from {self.reference} in {count_noun(difference.differs, 'query', 'queries')} only."
-        return (
-            f"It {self._loses(f'less than {loss}')}: the {self._bound_of(row)}."
-            f"{few if difference.differs < FEW_VALUES else ''}"
-        )
+        return f"It {self._loses(f'less than {loss}')}: the {self._bound_of(row)}."
 
     def _advantage(self, row: PrecisionRow) -> str:
         """Why to choose a row."""
@@ -295,7 +290,7 @@ class Precisions(Result):
         return (
             f"{self._legend_of_setups} {self.measure}: expected [lowest, highest], and std, over the orders of ties. "
             f"difference: to {self.reference}, paired; 95% interval: over queries, for the row alone."
-            f"{self._legend_of_bounds} {losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: similarity "
+            f"{self._legend_of_bounds} differ: queries with another value; {losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: similarity "
             f"to the {self.reference} ranking. judged: the share of judged documents in the first "
             f"{self.measure.cutoff or DEFAULT_CUTOFF} ranks.",
         )
@@ -304,15 +299,11 @@ class Precisions(Result):
     def _legend_of_bounds(self) -> str:
         if self.max_loss is None:
             return ""
-        differs = {str(row.setup): self.difference(row.setup).differs for row in self.rows[1:]}
-        few = [name for name, queries in differs.items() if 0 < queries < FEW_VALUES]
-        wide = f", and are wide for {list_examples(few)} because fewer than {FEW_VALUES} queries differ" if few else ""
-        none = " equal: no query differs here, but others may." if 0 in differs.values() else ""
         chosen = f" {BEST} chosen." if self.choice is not None else ""
         return (
-            f" bounds: lower and upper 95% bounds, one-sided, which hold for all rows at once{wide}.{none} verdict: "
-            f"whether these bounds, which depend on the rows compared, exclude a loss of {SHORT.short(self.max_loss)} "
-            f"or more; unknown: there are too few queries to say.{chosen}"
+            " bounds: lower and upper 95% bounds, one-sided, for all rows at once, with one more query at its worst or "
+            f"best. verdict: whether they exclude a loss of {SHORT.short(self.max_loss)} or more; unknown: there "
+            f"are too few queries to say.{chosen}"
         )
 
     @property
@@ -341,6 +332,7 @@ class Precisions(Result):
             "difference": ["", *(numbers.signed(one.mean) for one in differences[1:])],
             "95% interval": ["", *(f"[{numbers.end(one.low)}, {numbers.end(one.high)}]" for one in differences[1:])],
             **({} if self.max_loss is None else {"bounds": self._bounds(numbers)}),
+            "differ": ["", *(one.differs for one in differences[1:])],
             "losing" if self.has_judgments else "less": [format_percent(one.losing) for one in differences],
             "RBO": [_bound(row.rbo, "extrapolated", numbers) for row in self.rows],
             **({"RBR": [_bound(row.rbr, "lower", numbers) for row in self.rows]} if self._has_vectors else {}),
@@ -359,7 +351,7 @@ class Precisions(Result):
         """The bounds for all rows at once, with one more digit, because they are compared with the largest loss."""
         finer = replace(numbers, digits=numbers.digits + 1)
         each = [self.difference(row.setup) for row in self.rows[1:]]
-        return ["", *(finer.interval(one.lower, one.upper) if one.differs else "no query differs" for one in each)]
+        return ["", *(finer.interval(one.lower, one.upper) for one in each)]
 
     def to_dict(self) -> dict[str, Any]:
         """The rows, what to choose, and the notes as plain values; `write_report` takes them."""
@@ -444,7 +436,7 @@ class RerankerPrecisions(Precisions):
         """
         if self.rows[0].setup in RERANKER_ROWS:
             return self.rows[0]
-        kept = [row for row in self._candidates if self.verdict(row.setup) in KEPT]
+        kept = [row for row in self._candidates if self.verdict(row.setup) == "keeps"]
         return next(iter(kept), None)
 
     @property
@@ -506,12 +498,17 @@ _COLUMNS = {
     "batch": "queries at once",
     "repeats": "repetitions",
     "device": "where it was computed",
-    "verdict": "reference, equal, equivalent, keeps, loses or unknown, with a largest loss",
+    "verdict": "reference, keeps, loses or unknown, with a largest loss",
 }
 
 
 #: Those of them that only vectors have.
 _VECTOR_COLUMNS = ("rbr", "queries_per_second", "queries_per_second_std", "batch", "repeats", "device")
+
+
+def _worst_loss(reference: Floats) -> float:
+    """What a query can lose: 1, or, of a measure that goes beyond 1, the largest value of the reference."""
+    return max(1.0, float(reference.max()))
 
 
 def _format_bytes(number: float) -> str:
