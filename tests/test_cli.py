@@ -171,7 +171,7 @@ def test_a_plugin_keeps_its_own_default_of_rel(tiewise, folder):
         assert [(row["measure"], row["expected"]) for row in rows] == [("HighP@2", "0.25"), ("P@2", "0.75")]
         audited = tiewise("audit", "strict.trec", "--qrels", "qrels.txt", "--plugin", "high.py", "-m", "HighP@2").out
         assert "HighP@2" in audited and "rel=1" not in audited
-        pairs = tiewise("compare", *command[1:3], "tied.trec", *command[3:], "-m", "HighP@2", "--samples", "100").rows
+        pairs = tiewise("compare", *command[1:3], "tied.trec", *command[3:], "-m", "HighP@2", "--resamples", "100").rows
         assert [pair["measure"] for pair in pairs] == ["HighP@2"]
         (row,) = tiewise(*command, "-m", "HighP@2", "-l", "1").rows
         assert (row["measure"], row["expected"]) == ("HighP(rel=1)@2", "0.75")

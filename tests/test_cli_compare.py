@@ -21,7 +21,7 @@ QRELS = "q1 0 a 1\nq1 0 b 0\nq2 0 a 1\nq2 0 b 0\nq3 0 a 1\n"
 TIED = "".join(f"q{q} Q0 {doc} 1 1 t\n" for q in (1, 2, 3) for doc in "abc")
 SECOND = "".join(f"q{q} Q0 {doc} {rank} {9 - rank} t\n" for q in (1, 2, 3) for rank, doc in enumerate("bac", 1))
 LAST = "".join(f"q{q} Q0 {doc} {rank} {9 - rank} t\n" for q in (1, 2, 3) for rank, doc in enumerate("bxyza", 1))
-RR = ("-m", "RR@10", "--complete", "--samples", "500")
+RR = ("-m", "RR@10", "--complete", "--resamples", "500")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def folder(tmp_path_factory) -> Path:
 @pytest.fixture
 def pair(folder) -> tw.comparison.PairComparison:
     runs = {name: folder / f"{name}.trec" for name in ("tied", "second")}
-    return tw.compare(folder / "qrels.txt", runs, "RR@10", complete=True, samples=500).pair("tied", "second")
+    return tw.compare(folder / "qrels.txt", runs, "RR@10", complete=True, resamples=500).pair("tied", "second")
 
 
 def test_column_names():
@@ -68,7 +68,7 @@ def test_json_has_the_attribute_names(tiewise, pair):
     for name in ("certain", "probability", "flip", "p_value", "verdict"):
         assert plain[name] == getattr(pair, name)
     assert [run["name"] for run in found["runs"]] == ["tied", "second"] and found["runs"][0]["path"] == "tied.trec"
-    assert (found["orders"], found["test"], found["samples"], found["seed"]) == ("independent", "permutation", 500, 0)
+    assert (found["orders"], found["test"], found["resamples"], found["seed"]) == ("independent", "permutation", 500, 0)
     board = found["leaderboards"]["RR@10"]
     assert [row["system"] for row in board["rows"]] == ["tied", "second"] and "tau" in board
 
@@ -177,19 +177,19 @@ def test_orders_tests_and_confidence(tiewise, folder):
     assert float(narrow["ci_high"]) - float(narrow["ci_low"]) <= float(rows[0]["ci_high"]) - float(rows[0]["ci_low"])
 
 
-def test_report_takes_test_and_samples(tiewise, folder):
+def test_report_takes_test_and_resamples(tiewise, folder):
     pytest.importorskip("vl_convert", reason="the page needs tiewise[report]")
     command = ("report", "qrels.txt", "tied.trec", "last.trec", "-m", "RR@10", "--complete", "--test", "t")
-    tiewise(*command, "--samples", "200", "-o", "page.html")
+    tiewise(*command, "--resamples", "200", "-o", "page.html")
     assert (folder / "page.html").is_file()
     for reference, code in (("tied", 0), ("tied.trec", 0), ("other", 2)):  # its name or its file
-        tiewise(*command, "--samples", "200", "--reference", reference, "-o", "page.html", code=code)
-    assert "samples is a whole number from 100" in tiewise(*command, "--samples", "5", "-o", "page.html", code=2).err
+        tiewise(*command, "--resamples", "200", "--reference", reference, "-o", "page.html", code=code)
+    assert "resamples is a whole number from 100" in tiewise(*command, "--resamples", "5", "-o", "page.html", code=2).err
     runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
     compared = collect_content(
-        folder / "qrels.txt", runs, "RR@10", test="wilcoxon", samples=300, complete=True
+        folder / "qrels.txt", runs, "RR@10", test="wilcoxon", resamples=300, complete=True
     ).compared
-    assert (compared.test, compared.samples) == ("wilcoxon", 300)
+    assert (compared.test, compared.resamples) == ("wilcoxon", 300)
 
 
 def test_unjudged(tiewise, folder):
@@ -229,7 +229,7 @@ def test_too_many_pairs_are_an_error_before_reading(tiewise):
 
 def test_progress_counts_pairs(folder):
     runs = {name: folder / f"{name}.trec" for name in ("tied", "second", "last")}
-    found = tw.compare(folder / "qrels.txt", runs, ["RR@10", "AP"], complete=True, samples=100)
+    found = tw.compare(folder / "qrels.txt", runs, ["RR@10", "AP"], complete=True, resamples=100)
     for format in ("tsv", "json", "table"):
         steps = []
         render(
@@ -249,7 +249,7 @@ def test_progress_counts_pairs(folder):
         ("tied.trec second.trec --orders both", "'both' is not one of 'independent', 'per-query', 'shared'"),
         ("tied.trec second.trec --test u", "'u' is not one of 'permutation', 't', 'wilcoxon'"),
         ("tied.trec second.trec --confidence 95", "confidence lies between 0 and 1"),
-        ("tied.trec second.trec --samples 10", "samples is a whole number from 100"),
+        ("tied.trec second.trec --resamples 10", "resamples is a whole number from 100"),
         ("tied.trec second.trec --fail-if p>1", "this is not a condition. Compare a statistic of two systems"),
         ("- -", "can be read once"),
     ],
@@ -269,7 +269,7 @@ def test_standard_input_and_terminal(tiewise, terminal):
 
 def test_a_measure_without_relevant_documents_is_left_out(tiewise):
     """No document has label 3: the other measures are compared, with the bounds of unjudged documents."""
-    command = ("compare", "qrels.txt", "second.trec", "last.trec", "--no-relevant", "skip", "--samples", "200")
+    command = ("compare", "qrels.txt", "second.trec", "last.trec", "--no-relevant", "skip", "--resamples", "200")
     done = tiewise(*command, "--unjudged", "-m", "P@2 P(rel=3)@2")
     (row,) = done.rows
     assert (row["measure"], row["a_lower"], row["b_lower"]) == ("P@2", "0.5", "0.0")
@@ -311,15 +311,15 @@ def test_who_is_first():
     qrels = {f"q{i}": {"r": 1} for i in range(20)}
     first, second = ({q: {"x": 2.0, "r": score, "y": 1.5} for q in qrels} for score in (3.0, 1.0))
     runs = {"A": first, "B": second, "C": dict(second)}
-    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True).to_markdown()
+    text = tw.compare(qrels, runs, "RR", resamples=1000, complete=True).to_markdown()
     assert "Who is first? A: ahead of all others in every order of ties, and significantly over queries." in text
     del runs["A"]
     runs["D"] = {q: {"x": 2.0, "r": 0.5, "y": 1.5} for q in qrels}
-    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True).to_markdown()
+    text = tw.compare(qrels, runs, "RR", resamples=1000, complete=True).to_markdown()
     assert "Who is first? B has the highest expected value, but it is not shown to be better than C or D." in text
-    text = tw.compare(qrels, runs, "RR", samples=1000, complete=True, baseline="D").to_markdown()
+    text = tw.compare(qrels, runs, "RR", resamples=1000, complete=True, baseline="D").to_markdown()
     assert "Who is first?" not in text
     tied = {q: {"x": 2.0, "r": 1.0, "z": 1.0} for q in qrels}
     with pytest.warns(tw.CutWarning):
-        text = tw.compare(qrels, {"A": first, "T": tied, "U": tied}, "RR", samples=1000).to_markdown()
+        text = tw.compare(qrels, {"A": first, "T": tied, "U": tied}, "RR", resamples=1000).to_markdown()
     assert "ahead of all others in every order of the documents listed, and significantly" in text

@@ -12,6 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -58,7 +59,7 @@ def compared(judged, left, right, measure, **options) -> tw.Compared:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tw.CutWarning)
         runs = {"A": left, "B": right} if right is not None else left
-        return tw.compare(judged, runs, measure, samples=200, **options)
+        return tw.compare(judged, runs, measure, resamples=200, **options)
 
 
 def facts(found: dict[float, Fraction]) -> dict[str, float]:
@@ -251,12 +252,12 @@ def random_differences(judged, left, right, k, orders, draws=4000) -> np.ndarray
     ("queries", "depth", "k", "orders", "levels", "seed", "method"),
     [
         (4, 12, 5, "independent", 3, 6, "exact"),
-        (25, 12, 5, "independent", 3, 2, "sampled (n=20,000)"),
+        (25, 12, 5, "independent", 3, 2, "sampled (n=10,000)"),
         (6, 30, None, "independent", 2, 0, "sampled (n=2,000)"),  # too many orders to enumerate: lists are sampled
         (40, 30, None, "independent", 2, 0, "sampled (n=2,000)"),
-        (6, 16, 5, "per-query", 3, 2, "sampled (n=1,000)"),
-        (6, 16, 5, "shared", 3, 2, "sampled (n=1,000)"),
-        (60, 12, 5, "shared", 3, 1, "sampled (n=1,000)"),
+        (6, 16, 5, "per-query", 3, 2, "sampled (n=2,000)"),
+        (6, 16, 5, "shared", 3, 2, "sampled (n=2,000)"),
+        (60, 12, 5, "shared", 3, 1, "sampled (n=2,000)"),
     ],
 )
 def test_larger_cases_agree_with_random_orders(queries, depth, k, orders, levels, seed, method):
@@ -264,7 +265,7 @@ def test_larger_cases_agree_with_random_orders(queries, depth, k, orders, levels
     measure = "nDCG" if k is None else f"nDCG@{k}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tw.CutWarning)
-        pair = tw.compare(judged, {"A": left, "B": right}, measure, orders=orders, samples=20_000).pair("A", "B")
+        pair = tw.compare(judged, {"A": left, "B": right}, measure, orders=orders, samples=2000).pair("A", "B")
     assert pair.method == method
     sampled = random_differences(judged, left, right, k, orders, draws=1500 if queries < 30 else 400)
     error = 0.5 / math.sqrt(len(sampled))
@@ -273,6 +274,25 @@ def test_larger_cases_agree_with_random_orders(queries, depth, k, orders, levels
     assert pair.difference.expected == pytest.approx(sampled.mean(), abs=4 * sampled.std() / math.sqrt(len(sampled)))
     assert pair.difference.std == pytest.approx(sampled.std(), rel=6 * error)
     assert pair.difference.minimum <= sampled.min() and sampled.max() <= pair.difference.maximum
+
+
+def test_samples_are_random_orders_and_resamples_are_of_queries():
+    """BPM has no closed form: its statistics come from random orders of ties, in `compare` as in `evaluate`."""
+    rng = np.random.default_rng(0)
+    labels = {f"d{i:02}": int(label) for i, label in enumerate(rng.integers(0, 4, 30))}
+    qrels = {"q": labels, "r": labels}
+    tied = {query: dict.fromkeys(labels, 1.0) for query in qrels}
+    runs = {"tied": tied, "same": tied}
+    options = {"complete": True, "seed": 3}
+    name = "BPM(max_rel=3)@20"
+    for samples in (100, 1000):
+        alone = tw.evaluate(qrels, tied, name, samples=samples, **options)[name]
+        found = tw.compare(qrels, runs, name, samples=samples, resamples=200, **options).estimate("tied")
+        assert alone.method["std"] == "sampled" and (found.expected, found.std) == (alone.expected, alone.std)
+        more = tw.compare(qrels, runs, name, samples=samples, resamples=500, **options).estimate("tied")
+        assert more == found
+    few = tw.compare(qrels, runs, name, samples=100, **options).estimate("tied")
+    assert few.standard_error > 2 * found.standard_error
 
 
 def constant_run(queries: int = 40, n: int = 1000):
@@ -288,7 +308,7 @@ def test_skewed_measures_are_sampled():
     judged, tied, fixed, at = constant_run()
     pair = compared(judged, tied, fixed, "RR", complete=True, oblivious=None).pair("A", "B")
     sampled = (1 / np.random.default_rng(0).integers(1, 1001, (20_000, 40))).mean(axis=1)
-    assert pair.method == "sampled (n=2,000)"
+    assert pair.method == "sampled (n=1,000)"
     assert pair.probability == pytest.approx(np.mean(sampled > 1 / at), abs=0.04)  # a normal distribution says .5
 
 
@@ -451,7 +471,7 @@ def three() -> tw.Compared:
     last = {query: {**{f"x{j}": 9.0 - j for j in range(6)}, "d0": 1.0} for query in judged}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tw.CutWarning)
-        return tw.compare(judged, {"A": left, "B": right, "none": last}, ["nDCG@5", "AP"], samples=2000)
+        return tw.compare(judged, {"A": left, "B": right, "none": last}, ["nDCG@5", "AP"], resamples=2000)
 
 
 def test_a_pair_agrees_with_its_per_query_differences(three):
@@ -462,8 +482,10 @@ def test_a_pair_agrees_with_its_per_query_differences(three):
     assert pair.wins + pair.losses + pair.ties == pair.queries == len(rows) == 30
     assert pair.effect == pytest.approx(each.mean() / each.std(ddof=1))
     assert pair.ci[0] < pair.difference.expected < pair.ci[1]
-    spread = math.sqrt(each.var(ddof=1) / 30 + pair.difference.std**2)
-    assert pair.ci_order == pytest.approx([each.mean() - 1.959964 * spread, each.mean() + 1.959964 * spread], rel=1e-5)
+    variance = each.var(ddof=1) / 30 + pair.difference.std**2
+    freedom = variance**2 / ((each.var(ddof=1) / 30) ** 2 / 29)
+    half = stats.t.ppf(0.975, freedom) * math.sqrt(variance)
+    assert pair.ci_order == pytest.approx([each.mean() - half, each.mean() + half], rel=1e-12)
     report = three.estimate("A", "AP")
     assert report.expected - three.estimate("B", "AP").expected == pytest.approx(pair.difference.expected)
 
@@ -623,7 +645,7 @@ def test_probabilities_do_not_depend_on_names_or_on_the_order_of_runs_and_rows(m
     judged, left, right = large(25, 14, seed=1, levels=3)
     rng = random.Random(2)
     shuffled = {query: dict(rng.sample(list(docs.items()), len(docs))) for query, docs in left.items()}
-    options = {"orders": orders, "samples": 500, "complete": True}
+    options = {"orders": orders, "resamples": 500, "complete": True}
     pair = tw.compare(judged, {"A": left, "B": right}, measure, **options).pair("A", "B")
     assert pair.method.startswith("sampled")
     other = tw.compare(judged, {"first": right, "last": shuffled}, measure, **options)
@@ -818,7 +840,7 @@ def test_tie_groups_are_compared_but_have_no_documents():
 
 def test_truncated_lists_are_named_once():
     with pytest.warns(tw.CutWarning, match="Lists of A may have been cut inside a tie group: counting what") as caught:
-        found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP", samples=100)
+        found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP", resamples=100)
     assert len(caught) == 1
     assert sum("may have been cut" in note for note in found.notes) == 1
 
@@ -833,7 +855,7 @@ def cut_runs():
 def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
     judged, runs = cut_runs()
     with pytest.warns(tw.CutWarning):
-        found = tw.compare(judged, runs, ["R@3", "P@1"], samples=100)
+        found = tw.compare(judged, runs, ["R@3", "P@1"], resamples=100)
     pair = found.pair("A", "B", "R@3")
     assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == (None, (0.0, 1.0))
     assert "A scores higher than B in R@3 in every order of the documents listed (+.5000)" in pair.verdict
@@ -841,7 +863,7 @@ def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
     assert "expected R@3 lies within .0000–1.0000 (B). If your" in found.notes[0]
     above = found.pair("A", "B", "P@1")
     assert not above.may_be_cut and "however ties are ordered" in above.verdict
-    whole = tw.compare(judged, runs, "R@3", samples=100, complete=True).pair("A", "B")
+    whole = tw.compare(judged, runs, "R@3", resamples=100, complete=True).pair("A", "B")
     assert not whole.may_be_cut and "however ties are ordered" in whole.verdict
 
 
@@ -850,7 +872,7 @@ def test_documents_that_may_be_missing_leave_the_order_open():
     first, last = {"a": 3.0, "x": 1.0}, {"x": 4.0, "y": 3.0, "z": 2.0, "a": 1.0}
     runs = {"A": dict.fromkeys(judged, first), "B": runs["B"], "C": dict.fromkeys(judged, last)}
     with pytest.warns(tw.CutWarning, match=r"\(B\), so the order of A and B is open"):
-        found = tw.compare(judged, runs, "R@3", samples=100)
+        found = tw.compare(judged, runs, "R@3", resamples=100)
     assert found.open_by_cuts() == [["A", "B"]] and found.pair("A", "B").open_by_cuts
     text = render(ComparisonTables(found), OutputOptions(width=200))
     assert "open if cut, else equal" in text and "yes (listed)" in text
@@ -878,7 +900,7 @@ def test_a_run_given_twice_is_named():
         ({"test": "z"}, "Unknown test 'z'"),
         ({"confidence": 95}, "confidence lies between 0 and 1"),
         ({"confidence": "95%"}, "confidence lies between 0 and 1"),
-        ({"samples": 3}, "samples is a whole number from 100"),
+        ({"resamples": 3}, "resamples is a whole number from 100"),
         ({"progress": True}, r"called with \(done, total\), or None, not True"),
         ({"seed": -1}, "seed is a whole number from 0 on"),
         ({"measures": "RBO"}, "compares two rankings"),
@@ -904,9 +926,9 @@ def test_a_note_on_several_systems_is_shown_once():
 
 
 def test_options_may_be_numpy_numbers():
-    given = {"samples": np.int64(200), "seed": np.int32(3), "confidence": np.float32(0.9)}
+    given = {"resamples": np.int64(200), "seed": np.int32(3), "confidence": np.float32(0.9)}
     found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "RR", complete=True, **given)
-    assert json.dumps([found.samples, found.seed]) == "[200, 3]" and isinstance(found.confidence, float)
+    assert json.dumps([found.resamples, found.seed]) == "[200, 3]" and isinstance(found.confidence, float)
 
 
 def test_unknown_systems_and_measures():

@@ -133,7 +133,7 @@ def test_z_without_ties_is_zero_or_infinite():
 def comparison() -> tw.Compared:
     late = {"q1": {"b": 0.9, "a": 0.5}, "q2": {"y": 0.9, "c": 0.8}}
     runs = {"new": TIED, "main": late, "new, v2 (old)": late}
-    return tw.compare(QRELS, runs, ["RR", "AP", 'AP(norm="cap")@5'], samples=100)
+    return tw.compare(QRELS, runs, ["RR", "AP", 'AP(norm="cap")@5'], resamples=100)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_errors_of_a_comparison(comparison, text, message):
 
 
 def test_an_unknown_statistic_of_a_pair_is_an_error():
-    one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", samples=100)
+    one = tw.compare({"q": {"a": 1}}, {"A": {"q": {"a": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}, "RR", resamples=100)
     with pytest.raises(tw.InputError, match=r"The condition needs ci_low\(A>B, RR\), but it is not known here"):
         Condition.parse("ci_low(A>B, RR) < 0", systems=one.systems).explain(one)
 

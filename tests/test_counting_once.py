@@ -121,7 +121,7 @@ def test_a_dictionary_is_not_counted_again() -> None:
 @pytest.mark.parametrize("orders", ["independent", "per-query", "shared"])
 def test_a_comparison_needs_no_run_after_counting(files: Path, orders: str) -> None:
     runs = {"a": files / "a", "b": files / "b"}
-    compared = tw.compare(files / "qrels", runs, ["nDCG@10", "AP"], orders=orders, complete=True, samples=200)
+    compared = tw.compare(files / "qrels", runs, ["nDCG@10", "AP"], orders=orders, complete=True, resamples=200)
     for name in runs:
         (files / name).unlink()
     pairs = [pair.to_dict() for pair in compared.pairs()]

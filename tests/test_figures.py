@@ -339,7 +339,7 @@ def test_invalid_figures(figures, reports):
 
 def test_figures_of_a_comparison_equal_those_of_its_reports(qrels, reports, figures):
     runs = {name: file(FILES[name]) for name in ("bf16", "fp32")}
-    found = tw.compare(qrels, runs, ["nDCG@10", "RR@10"], complete=True, confidence=0.9, samples=500, seed=3)
+    found = tw.compare(qrels, runs, ["nDCG@10", "RR@10"], complete=True, confidence=0.9, resamples=500, seed=3)
     drawn = known(data_of(found.plot.forest("nDCG@10")), "expected")
     assert {row["name"] for row in drawn} == set(runs)
     for row in drawn:
@@ -348,7 +348,7 @@ def test_figures_of_a_comparison_equal_those_of_its_reports(qrels, reports, figu
             [mean.expected, mean.minimum, mean.maximum]
         )
         each = reports[row["name"]].per_query("nDCG@10").expected
-        low, high = significance.bootstrap_intervals(each[:, None], 0.9, samples=500, seed=3)
+        low, high = significance.bootstrap_intervals(each[:, None], 0.9, resamples=500, seed=3)
         assert (row["ci_low"], row["ci_high"]) == pytest.approx((low[0], high[0]))
     crosses = known(data_of(found.plot.forest("nDCG@10", tools=["trec_eval"])), "printed")
     assert {row["name"]: row["printed"] for row in crosses} == pytest.approx(
@@ -455,8 +455,8 @@ def results():
     found = [
         *(report, report["RR"], report.per_query("RR"), report.oblivious_by_tool(), read, judged),
         *(tw.tie_groups(judged, read), tw.similarity({SCRIPT: run, "other": run}, "RBO(phi=0.9)")),
-        tw.precisions(np.eye(3), np.eye(3), rows=["float16", "binary"], max_loss=0.1, repeats=1, samples=100),
-        tw.reranker_precisions(["q", "q"], [SCRIPT, "b"], logits=np.float16([8, 8.25]), max_loss=0.1, samples=100),
+        tw.precisions(np.eye(3), np.eye(3), rows=["float16", "binary"], max_loss=0.1, repeats=1, resamples=100),
+        tw.reranker_precisions(["q", "q"], [SCRIPT, "b"], logits=np.float16([8, 8.25]), max_loss=0.1, resamples=100),
         *(
             stages,
             stages.table(),

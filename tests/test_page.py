@@ -419,7 +419,7 @@ def test_differences_that_are_rounding_are_none():
         ({"seed": "one"}, "seed is a whole number"),
         ({"orders": "same"}, "Unknown orders 'same'"),  # also of one run, which is compared with none
         ({"test": "z"}, "Unknown test 'z'"),
-        ({"samples": 3}, "samples is a whole number from 100"),
+        ({"resamples": 3}, "resamples is a whole number from 100"),
         ({"progress": True}, "progress is a function"),
         ({"runs": {}}, "Give the runs as"),
         ({"runs": {1: {"q": {"a": 1.0}}, "1": {"q": {"a": 1.0}}}}, "Two of the runs are called '1'"),

@@ -91,7 +91,7 @@ def plain(name, queries, docs):
 )
 def test_every_row_is_what_a_plain_computation_gives(vectors, name):
     queries, docs, qrels = vectors
-    found = tw.precisions(queries, docs, qrels, rows=[name], repeats=0, samples=100).row(name)
+    found = tw.precisions(queries, docs, qrels, rows=[name], repeats=0, resamples=100).row(name)
     truth = expected(qrels, plain(name, queries, docs))
     for field in ("expected", "minimum", "maximum", "std"):
         assert getattr(found.estimate, field) == pytest.approx(getattr(truth, field), abs=1e-9), field
@@ -99,7 +99,7 @@ def test_every_row_is_what_a_plain_computation_gives(vectors, name):
 
 def test_a_row_of_one_low_precision_type_is_native_scoring(vectors):
     queries, docs, qrels = vectors
-    found = tw.precisions(queries, docs, qrels, rows=["bfloat16/bfloat16"], repeats=0, samples=100).rows[1]
+    found = tw.precisions(queries, docs, qrels, rows=["bfloat16/bfloat16"], repeats=0, resamples=100).rows[1]
     ties = scoring.tie_groups(
         queries.astype(ml_dtypes.bfloat16), docs.astype(ml_dtypes.bfloat16), qrels, fn="cosine", precision="native"
     )
@@ -109,7 +109,7 @@ def test_a_row_of_one_low_precision_type_is_native_scoring(vectors):
 
 def test_rescoring_finds_the_float32_order_of_its_candidates(vectors):
     queries, docs, qrels = vectors
-    row = tw.precisions(queries, docs, qrels, rows=["binary+20"], repeats=0, samples=100).row("binary+20")
+    row = tw.precisions(queries, docs, qrels, rows=["binary+20"], repeats=0, resamples=100).row("binary+20")
     bits, exact = plain("binary", queries, docs), cosine(queries, docs).astype(np.float32)
     run = {}
     for q, coarse in enumerate(bits):
@@ -123,13 +123,13 @@ def test_rescoring_finds_the_float32_order_of_its_candidates(vectors):
 def test_bytes_with_scales(vectors):
     queries, docs, qrels = vectors
     rows = ["float16", "float8", "int8", "int4", "binary", "float32@12"]
-    found = tw.precisions(queries, docs, qrels, rows=rows, repeats=0, samples=100)
+    found = tw.precisions(queries, docs, qrels, rows=rows, repeats=0, resamples=100)
     assert [row.bytes for row in found.rows] == [96, 48, 28, 24 + 8 * 24 / 150, 12 + 8 * 24 / 150, 3, 48]
 
 
 def test_without_judgments_the_float32_ranking_is_the_reference(vectors):
     queries, docs, _ = vectors
-    found = tw.precisions(queries, docs, measures="R@5", rows=["binary"], repeats=0, samples=100)
+    found = tw.precisions(queries, docs, measures="R@5", rows=["binary"], repeats=0, resamples=100)
     assert found.rows[0].expected == 1 and found.rows[1].expected < 1
     assert "There are no judgments" in found.notes[0]
 
@@ -138,7 +138,7 @@ def test_the_vectors_of_another_encoder(vectors):
     queries, docs, qrels = vectors
     other = docs.astype(np.float16).astype(np.float32)
     found = tw.precisions(
-        queries, docs, qrels, rows=["half>float32"], encoders={"half": (queries, other)}, repeats=0, samples=100
+        queries, docs, qrels, rows=["half>float32"], encoders={"half": (queries, other)}, repeats=0, resamples=100
     )
     assert found.rows[1].expected == expected(qrels, cosine(queries, other).astype(np.float32)).expected
     with pytest.raises(InputError, match="no vectors of an encoder 'other'"):
@@ -184,8 +184,8 @@ def test_the_table_shows_the_bounds_that_decide(vectors):
 
 def test_rescoring_reads_full_vectors_too(vectors):
     words = "rescoring also reads full vectors from disk, 96 bytes each."
-    assert words in tw.precisions(*vectors, rows=["binary+20"], repeats=0, samples=100).to_markdown()
-    assert words not in tw.precisions(*vectors, rows=["binary"], repeats=0, samples=100).to_markdown()
+    assert words in tw.precisions(*vectors, rows=["binary+20"], repeats=0, resamples=100).to_markdown()
+    assert words not in tw.precisions(*vectors, rows=["binary"], repeats=0, resamples=100).to_markdown()
 
 
 def test_without_judgments_it_is_agreement_and_not_a_loss(vectors):
@@ -350,11 +350,11 @@ def test_documents_in_a_file_are_never_copied_as_a_whole(tmp_path, monkeypatch, 
     stored = {"float16": 1 / 2, "float8": 1 / 4 + 1 / 64, "int8": 1 / 4, "float32:int4": 1 / 8}.get(name, 1 / 32)
     whole = mapped.nbytes
     tracemalloc.start()
-    found = tw.precisions(queries, mapped, rows=[name], measures="R@10", repeats=0, samples=100)
+    found = tw.precisions(queries, mapped, rows=[name], measures="R@10", repeats=0, resamples=100)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < whole * (stored + 1 / 3)
-    in_memory = tw.precisions(queries, docs, rows=[name], measures="R@10", repeats=0, samples=100)
+    in_memory = tw.precisions(queries, docs, rows=[name], measures="R@10", repeats=0, resamples=100)
     assert found.row(name).expected == in_memory.row(name).expected
 
 
@@ -364,7 +364,7 @@ def test_vectors_of_a_narrow_type_are_not_widened(vectors, kind):
     queries, docs, qrels = (x.astype(TYPES[kind]) if isinstance(x, np.ndarray) else x for x in vectors)
     rows = ["float32/float8", "float8", "int8", "binary"]
     wide = [x.astype(np.float32) for x in (queries, docs)]
-    found, truth = (tw.precisions(*both, qrels, rows=rows, repeats=0, samples=100) for both in ((queries, docs), wide))
+    found, truth = (tw.precisions(*both, qrels, rows=rows, repeats=0, resamples=100) for both in ((queries, docs), wide))
     assert [row.expected for row in found.rows] == [row.expected for row in truth.rows]
 
 
@@ -375,7 +375,7 @@ def test_the_figure_shows_the_bounds(vectors, tmp_path):
     pytest.importorskip("altair")
     queries, docs, qrels = vectors
     rows = ["float16", "bfloat16", "binary"]
-    found = tw.precisions(queries, docs, qrels, rows=rows, max_loss=0.01, repeats=0, samples=100)
+    found = tw.precisions(queries, docs, qrels, rows=rows, max_loss=0.01, repeats=0, resamples=100)
     spec = found.plot.loss().to_dict()
     points = {row["name"]: row for data in spec["datasets"].values() for row in data if "name" in row}
     for row in found.rows:
@@ -391,7 +391,7 @@ def test_the_figure_shows_the_bounds(vectors, tmp_path):
     assert {"at": -0.01} in [row for data in spec["datasets"].values() for row in data]
     assert tw.figures.precision_losses(found.to_dict()).to_dict() == spec
     with pytest.raises(InputError, match="only the reference"):
-        tw.precisions(queries, docs, qrels, rows=[], repeats=0, samples=100).plot.loss()
+        tw.precisions(queries, docs, qrels, rows=[], repeats=0, resamples=100).plot.loss()
 
 
 def test_a_table_on_the_page(tiewise, vectors, folder):

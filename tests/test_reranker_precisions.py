@@ -49,7 +49,7 @@ class Pairs:
 
     def precisions(self, **options):
         layer = {"hidden": self.hidden, "weight": self.weight, "bias": self.bias}
-        given = {"logits": self.logits, **layer, "samples": 200, **options}
+        given = {"logits": self.logits, **layer, "resamples": 200, **options}
         return tw.reranker_precisions(self.query, self.doc, self.qrels, **given)
 
 
@@ -103,13 +103,13 @@ def test_logits_from_hidden_states_alone(pairs):
 
 def test_only_judged_queries_count(pairs):
     some = {query: pairs.qrels[query] for query in list(pairs.qrels)[:10]}
-    found = tw.reranker_precisions(pairs.query, pairs.doc, some, logits=pairs.logits, samples=100)
+    found = tw.reranker_precisions(pairs.query, pairs.doc, some, logits=pairs.logits, resamples=100)
     scores = pairs.run(pairs.plain("logit"))
     assert found.rows[0].tied_share == tw.Run.from_dict({query: scores[query] for query in some}).tied_share
 
 
 def test_without_judgments_the_reference_is_right(pairs):
-    found = tw.reranker_precisions(pairs.query, pairs.doc, logits=pairs.logits, measures="P@3", samples=100)
+    found = tw.reranker_precisions(pairs.query, pairs.doc, logits=pairs.logits, measures="P@3", resamples=100)
     assert found.rows[0].expected == 1 > found.row("native").expected
     assert found.notes == (
         "There are no judgments: the first documents of the logit ranking are taken for relevant. "
@@ -172,7 +172,7 @@ def test_the_command(tiewise, pairs, folder):
     (folder / "q.txt").write_text("".join(lines))
     command = ("reranker", "q.txt", "pairs.npz", "--array", "reference=model", "--max-loss", "0.12")
     document = json.loads(tiewise(*command, "--format", "json").out)
-    found = pairs.precisions(reference=pairs.exact, max_loss=0.12, samples=10_000)
+    found = pairs.precisions(reference=pairs.exact, max_loss=0.12, resamples=10_000)
     assert document["choice"] == "head" and document["rows"] == found.to_dict()["rows"]
     assert "bytes" not in document["rows"][0] and "rbr" not in document["rows"][0]
     table = tiewise(*command, "--format", "table").out

@@ -54,7 +54,7 @@ def test_t_test_without_variance_is_a_permutation_test():
 
 
 def test_permutation_agrees_with_scipy(differences):
-    ours = p_values(differences, samples=20_000)
+    ours = p_values(differences, resamples=20_000)
     theirs = stats.permutation_test(
         (differences,),
         lambda d, axis: np.mean(d, axis=axis),
@@ -80,8 +80,8 @@ def test_sampled_flips_approximate_all_flips(monkeypatch):
     each = np.random.default_rng(3).normal(0.05, 0.1, (14, 2))
     exact = p_values(each)
     monkeypatch.setattr(significance, "MAX_EXACT", 0)
-    assert p_values(each, samples=50_000) == pytest.approx(exact, abs=0.01)
-    assert (p_values(each, samples=100) >= 1 / 101).all()  # the order that was seen counts as one
+    assert p_values(each, resamples=50_000) == pytest.approx(exact, abs=0.01)
+    assert (p_values(each, resamples=100) >= 1 / 101).all()  # the order that was seen counts as one
 
 
 def test_p_values_without_differences():
@@ -110,7 +110,7 @@ def test_pairs_of_systems_are_tested_like_their_differences(test, memory, monkey
     values[12:, 5] = values[12:, 6]  # few differences: all flips are tried
     first, second = np.triu_indices(12, 1)
     each = values[:, first] - values[:, second]
-    options = {"samples": 2000, "seed": 3}
+    options = {"resamples": 2000, "seed": 3}
     found = p_values(values, test, pairs=(first, second), **options)
     assert found == pytest.approx(p_values(each, test, **options), abs=1e-12)
     ends = bootstrap_intervals(values, pairs=(first, second), **options)
@@ -135,7 +135,7 @@ def test_sums_of_flips_are_those_of_single_flips(n):
 
 
 def test_bootstrap_intervals_agree_with_scipy(differences):
-    low, high = bootstrap_intervals(differences, 0.9, samples=20_000)
+    low, high = bootstrap_intervals(differences, 0.9, resamples=20_000)
     for column in range(3):
         theirs = stats.bootstrap(
             (differences[:, column],), np.mean, confidence_level=0.9, n_resamples=20_000, method="percentile", rng=2

@@ -28,12 +28,12 @@ class OptionNames(TypedDict, total=False):
     depth: int | None
     judged_only: bool
     complete: bool
+    samples: int
 
 
 class EvaluateNames(OptionNames, total=False):
     """The options of `evaluate` as keywords: see `Options`."""
 
-    samples: int
     seed: int
 
 

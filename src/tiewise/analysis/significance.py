@@ -63,23 +63,23 @@ MEMORY_LIMIT = 1 << 22
 FEW_COLUMNS = 2
 #: The most multiplications of one product, and its columns: in a larger one, threads that wait take most of the time.
 PRODUCT_SIZE, PRODUCT_COLUMNS = 1 << 18, 8
-#: The allowed number of samples: fewer give poor intervals, more take hours.
-SAMPLES_RANGE = (100, 1_000_000)
+#: The allowed number of resamples: fewer give poor intervals, more take hours.
+RESAMPLES_RANGE = (100, 1_000_000)
 
 
-def check_options(test: Any = "permutation", confidence: Any = 0.95, samples: Any = 10_000, seed: Any = 0) -> None:
-    """Raise an error for an unknown test, and for a confidence, a number of samples or a seed that is out of range.
+def check_options(test: Any = "permutation", confidence: Any = 0.95, resamples: Any = 10_000, seed: Any = 0) -> None:
+    """Raise an error for an unknown test, and for a confidence, a number of resamples or a seed that is out of range.
 
-    >>> check_options(samples=5)
+    >>> check_options(resamples=5)
     Traceback (most recent call last):
-    tiewise.errors.InputError: samples is a whole number from 100 to 1,000,000, not 5.
+    tiewise.errors.InputError: resamples is a whole number from 100 to 1,000,000, not 5.
     """
     if test not in TESTS:
         raise InputError(f"Unknown test {test!r}. Use {' or '.join(map(repr, TESTS))}.")
     check_confidence(confidence)
-    low, high = SAMPLES_RANGE
-    if not isinstance(samples, Integral) or not low <= int(samples) <= high:
-        raise InputError(f"samples is a whole number from {low} to {high:,}, not {samples!r}.")
+    low, high = RESAMPLES_RANGE
+    if not isinstance(resamples, Integral) or not low <= int(resamples) <= high:
+        raise InputError(f"resamples is a whole number from {low} to {high:,}, not {resamples!r}.")
     if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
         raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
 
@@ -98,7 +98,7 @@ def p_values(
     test: Test = "permutation",
     *,
     pairs: Pairs | None = None,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> Floats:
     """The two-sided p-value of each column of differences, (n_queries, n_pairs).
@@ -110,21 +110,21 @@ def p_values(
     """
     check_options(test)
     if test == "permutation":
-        return permutation_test(values, samples, seed, pairs)
+        return permutation_test(values, resamples, seed, pairs)
     found = []
     for differences in _Differences(values, pairs).parts(max(MEMORY_LIMIT // len(values), 1)):
         differs = np.abs(differences).max(axis=1, initial=0.0) > ATOL
         p, tested = np.ones(len(differences)), differences[differs].T
         if differs.any():
-            p[differs] = _wilcoxon_test(tested) if test == "wilcoxon" else _paired_t_test(tested, samples, seed)
+            p[differs] = _wilcoxon_test(tested) if test == "wilcoxon" else _paired_t_test(tested, resamples, seed)
         found.append(p)
     return np.concatenate(found)
 
 
-def permutation_test(values: Floats, samples: int, seed: int, pairs: Pairs | None = None) -> Floats:
+def permutation_test(values: Floats, resamples: int, seed: int, pairs: Pairs | None = None) -> Floats:
     """The p-values of the sign-flip test: how often random signs bring a mean as far from 0.
 
-    With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + samples).
+    With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + resamples).
     """
     summed = sum_in_blocks(values, seed)
     n, each = len(summed), _Differences(summed, pairs)
@@ -140,11 +140,11 @@ def permutation_test(values: Floats, samples: int, seed: int, pairs: Pairs | Non
             p[pair] = _count_as_extreme(every_flip @ others, float(others.sum()), n) / len(every_flip)
     if sampled:
         k = dict.fromkeys(sampled, 0)
-        for flipped in _sum_flipped(summed, samples, seed):
+        for flipped in _sum_flipped(summed, resamples, seed):
             sums = _Differences(flipped, pairs)
             for pair, total in sampled.items():
                 k[pair] += _count_as_extreme(sums[pair], total, n)
-        p[list(k)] = (1 + np.array(list(k.values()))) / (1 + samples)
+        p[list(k)] = (1 + np.array(list(k.values()))) / (1 + resamples)
     return p
 
 
@@ -172,7 +172,7 @@ def _count_as_extreme(flipped: Floats, total: float, n: int) -> int:
     return int(np.count_nonzero(np.abs(total - 2 * flipped) >= abs(total) - ATOL * n))
 
 
-def _sum_flipped(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
+def _sum_flipped(values: Floats, resamples: int, seed: int) -> Iterator[Floats]:
     """For random flips, the sum of each column over the queries that are flipped, (n_flips, n_columns).
 
     A random byte flips some of eight queries. The sums of all 256 choices are computed once.
@@ -180,7 +180,7 @@ def _sum_flipped(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
     n, columns = values.shape
     blocks = np.zeros((-(-n // 8), 8, columns))
     blocks.reshape(-1, columns)[:n] = values
-    rng, batches = np.random.default_rng(seed), list(_split_samples(samples, n))
+    rng, batches = np.random.default_rng(seed), list(_split_samples(resamples, n))
     at_once = max(MEMORY_LIMIT // (max(len(blocks), columns) * batches[0]), 1)
     for first in range(0, len(batches), at_once):
         some = batches[first : first + at_once]
@@ -194,14 +194,14 @@ def _sum_flipped(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
         yield sums
 
 
-def _paired_t_test(differences: Floats, samples: int, seed: int) -> Floats:
+def _paired_t_test(differences: Floats, resamples: int, seed: int) -> Floats:
     """The paired t-test. Columns of equal differences have no variance: they get the permutation test instead."""
     from scipy import stats
 
     p = np.empty(differences.shape[1])
     equal = np.ptp(differences, axis=0) <= ATOL
     if equal.any():
-        p[equal] = permutation_test(differences[:, equal], samples, seed)
+        p[equal] = permutation_test(differences[:, equal], resamples, seed)
     if not equal.all():
         p[~equal] = stats.ttest_1samp(differences[:, ~equal], 0.0, axis=0).pvalue
     return p
@@ -245,17 +245,17 @@ def bootstrap_intervals(
     confidence: float = 0.95,
     *,
     pairs: Pairs | None = None,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> tuple[Floats, Floats]:
-    """The percentile interval of each column's mean, from `samples` bootstrap samples of the queries.
+    """The percentile interval of each column's mean, from `resamples` resamples of the queries.
 
     With `pairs`, the columns are those of systems, and the intervals are those of the differences of two columns.
     """
-    tail, width = (1 - confidence) / 2, max(MEMORY_LIMIT // samples, 1)
+    tail, width = (1 - confidence) / 2, max(MEMORY_LIMIT // resamples, 1)
 
     def intervals(values: Floats, pairs: Pairs | None) -> list[Any]:
-        means = np.concatenate(list(bootstrap_means(values, samples, seed)))
+        means = np.concatenate(list(bootstrap_means(values, resamples, seed)))
         return [np.quantile(some, [tail, 1 - tail], axis=1) for some in _Differences(means, pairs).parts(width)]
 
     if values.shape[1] <= width:
@@ -274,7 +274,7 @@ def query_intervals(
     if confidence is None:
         return found
     check_confidence(confidence, "intervals")
-    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their samples
+    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their resamples
     for place, each in enumerate(estimates):
         if len(each) > 1 and not each.total:
             by_length.setdefault(len(each), []).append(place)
@@ -286,8 +286,8 @@ def query_intervals(
     return found
 
 
-def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]:
-    """The mean of each column over bootstrap samples of the queries, in batches of shape (n_samples, n_columns).
+def bootstrap_means(values: Floats, resamples: int, seed: int) -> Iterator[Floats]:
+    """The mean of each column over resamples of the queries, in batches of shape (n_samples, n_columns).
 
     A sample draws as many queries as there are, with replacement, the same ones for all columns.
     """
@@ -295,8 +295,8 @@ def bootstrap_means(values: Floats, samples: int, seed: int) -> Iterator[Floats]
     rng, n = np.random.default_rng([seed, 1]), len(summed)
     parts = np.split(summed, range(PRODUCT_COLUMNS, summed.shape[1], PRODUCT_COLUMNS), axis=1)
     at_once = min(max(PRODUCT_SIZE // (n * PRODUCT_COLUMNS), 1), 256)
-    for first in range(0, samples, at_once):
-        rows = min(at_once, samples - first)
+    for first in range(0, resamples, at_once):
+        rows = min(at_once, resamples - first)
         drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
         if summed.shape[1] <= FEW_COLUMNS:
             yield np.stack([column[drawn].mean(axis=1) for column in summed.T], axis=1)
@@ -321,11 +321,11 @@ def sum_in_blocks(values: Floats, seed: int) -> Floats:
     return summed * (MAX_BLOCKS / n)
 
 
-def _split_samples(samples: int, n: int) -> Iterator[int]:
-    """The sizes of batches of samples. They depend only on the number of queries, and so do the numbers drawn."""
+def _split_samples(resamples: int, n: int) -> Iterator[int]:
+    """The sizes of batches of resamples. They depend only on the number of queries, and so do the numbers drawn."""
     step = min(max(MEMORY_LIMIT // n, 1), 256)
-    for first in range(0, samples, step):
-        yield min(step, samples - first)
+    for first in range(0, resamples, step):
+        yield min(step, resamples - first)
 
 
 # -- bounds for several columns at once ------------------------------------------------------------------------------

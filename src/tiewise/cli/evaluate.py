@@ -52,7 +52,6 @@ EXAMPLES = (
     "expected (also without a name), minimum, maximum, std, oblivious, bias, range, z and residual."
 )
 @options.evaluation
-@options.samples
 @options.seed
 @option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")
 @options.input_format
@@ -100,7 +99,6 @@ def evaluate(
     rel: float | None,
     fail_if: Sequence[str],
     evaluation: dict[str, Any],
-    samples: int,
     seed: int,
     count_missing: bool,
     input_format: str | None,
@@ -130,7 +128,7 @@ def evaluate(
         raise InputError(f"--tools has no rows per query in {output.format}. Omit -q, or use --format json or table.")
     if address is not None and engine != "ray":
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
-    evaluation |= {"samples": samples, "seed": seed}
+    evaluation["seed"] = seed
     conditions = parse_conditions(fail_if, rel)
     chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
     checked = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)

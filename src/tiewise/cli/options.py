@@ -177,15 +177,15 @@ EVALUATION = {
         shell_complete=complete_from(lambda: [*DTYPES.values(), "decimal:"]),
     ),
     "complete": complete,
+    "samples": option(
+        "--samples N",
+        TIES,
+        "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
+        type=WholeNumber(min=2),
+        default=1000,
+    ),
 }
 
-samples = option(
-    "--samples N",
-    TIES,
-    "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
-    type=WholeNumber(min=2),
-    default=1000,
-)
 seed = option("--seed N", TIES, "The seed of these random orders.", type=WholeNumber(min=0), default=0)
 
 
@@ -209,7 +209,7 @@ significance = apply_all(
             default="permutation",
         ),
         option("--confidence NUMBER", SIGNIFICANCE, "The confidence of intervals.", type=float, default=0.95),
-        option("--samples N", SIGNIFICANCE, "The number of resamples and sign flips.", type=int, default=10_000),
+        option("--resamples N", SIGNIFICANCE, "The number of resamples of the queries and sign flips.", type=int, default=10_000),
         option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
         option(
             "--orders NAME",

@@ -112,7 +112,7 @@ class ComparisonPlots:
         confidence = compared.confidence if intervals is True else intervals or None
         printed = self._printed(measure, tools)
         per_query = [compared.estimates(system, measure) for system in compared.systems]
-        ends = query_intervals(per_query, confidence, samples=compared.samples, seed=compared.seed)
+        ends = query_intervals(per_query, confidence, resamples=compared.resamples, seed=compared.seed)
         rows = []
         for system, interval in zip(compared.systems, ends, strict=True):
             mean, (low, high) = compared.estimate(system, measure), interval or (None, None)

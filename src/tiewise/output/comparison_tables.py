@@ -110,7 +110,7 @@ class ComparisonTables:
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """How the runs were compared, the leaderboards, and every pair with the names of its attributes in Python."""
         found = self.compared
-        names = ("baseline", "orders", "test", "confidence", "samples", "seed", "queries")
+        names = ("baseline", "orders", "test", "confidence", "resamples", "seed", "queries")
         plain: dict[str, Any] = {
             "version": __version__,
             "runs": found.sources,

@@ -44,7 +44,7 @@ def compare(
     orders: Orders = "independent",
     test: Test = "permutation",
     confidence: float = 0.95,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
     progress: Progress | None = None,
     **options: Unpack[OptionNames],
@@ -52,7 +52,7 @@ def compare(
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
     `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
-    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`).
+    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`, `samples`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
     - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
@@ -60,7 +60,7 @@ def compare(
       one order for all runs, and another in each query.
     - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. If
       all differences are equal, ``"t"`` has no variance to divide by, and the permutation test is used.
-    - `confidence` of intervals; `samples` and `seed` of everything that is sampled.
+    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of everything that is drawn.
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
     >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
@@ -86,7 +86,7 @@ def compare(
         raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
     if baseline is not None and baseline not in named:
         raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
-    check_options(orders, test, confidence, samples, seed)
+    check_options(orders, test, confidence, resamples, seed)
     checked = replace(checked, seed=seed)
     check_progress(progress)
     judged, systems = as_qrels(qrels), []
@@ -105,7 +105,7 @@ def compare(
         for system, source in zip(systems, sources.values(), strict=True):
             with prefix_errors(f"Run '{system.name}'"):
                 system.find_documents(source.rows(), kept, across_queries=orders == "shared")
-    compared = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
+    compared = Compared(systems, measured, baseline, orders, test, confidence, resamples, seed)
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
     return compared
@@ -119,9 +119,9 @@ def _as_source(name: str, run: RunLike) -> RunSource:
         return as_source(run)
 
 
-def check_options(orders: Any, test: Any, confidence: Any, samples: Any, seed: Any) -> None:
+def check_options(orders: Any, test: Any, confidence: Any, resamples: Any, seed: Any) -> None:
     """Raise an error for invalid options, before anything is read."""
     if orders not in get_args(Orders):
         *most, last = map(repr, get_args(Orders))
         raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
-    significance.check_options(test, confidence, samples, seed)
+    significance.check_options(test, confidence, resamples, seed)

@@ -3,7 +3,7 @@
 The best rank of a system over ties is the one in its best order while all others have their worst. If one order breaks
 the ties of all systems, that may be impossible. Then ranks are bounds from the ranges of the pairs, and are marked as
 reached only if an order is known that gives them. A group ends only where all systems above are ahead of all below, in
-every order of ties or in nearly all bootstrap samples of the queries.
+every order of ties or in nearly all resamples of the queries.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def leaderboard(
     *,
     scale: float,
     confidence: float,
-    samples: int,
+    resamples: int,
     seed: int,
 ) -> Rows:
     """The systems by descending expectation, each with its rank intervals and its groups."""
     mean = expected.mean(axis=0)
     order = np.argsort(-mean, kind="stable")
-    low, high, separates_queries = _bootstrap_ranks(expected, order, confidence, samples, seed)
+    low, high, separates_queries = _bootstrap_ranks(expected, order, confidence, resamples, seed)
     rank = 1 + np.searchsorted(np.sort(-mean), -mean - ATOL, side="left")
     separates_ties = [ranks.all_above(order[:index], order[index:]) for index in range(1, len(order))]
     return Rows(
@@ -116,12 +116,12 @@ def _number_groups(ends_group: Sequence[bool]) -> list[int]:
 
 
 def _bootstrap_ranks(
-    expected: Floats, order: Codes, confidence: float, samples: int, seed: int
+    expected: Floats, order: Codes, confidence: float, resamples: int, seed: int
 ) -> tuple[Codes, Codes, NDArray[np.bool_]]:
-    """The rank interval of each system over bootstrap samples, and after which places all above stay ahead."""
-    ranks = np.empty((samples, len(order)), dtype=np.int32)
+    """The rank interval of each system over resamples, and after which places all above stay ahead."""
+    ranks = np.empty((resamples, len(order)), dtype=np.int32)
     separated, done = np.zeros(len(order) - 1), 0
-    for means in bootstrap_means(expected, samples, seed):
+    for means in bootstrap_means(expected, resamples, seed):
         ranks[done : done + len(means)] = _ranks(means)
         ordered = means[:, order]
         above = np.minimum.accumulate(ordered, axis=1)[:, :-1]
@@ -131,7 +131,7 @@ def _bootstrap_ranks(
     tail = (1 - confidence) / 2
     low: Any = np.quantile(ranks, tail, axis=0, method="lower")  # the type of `ranks`: these methods do not average
     high: Any = np.quantile(ranks, 1 - tail, axis=0, method="higher")
-    return low, high, separated >= confidence * samples
+    return low, high, separated >= confidence * resamples
 
 
 def _ranks(means: Floats) -> Codes:

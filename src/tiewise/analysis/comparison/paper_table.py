@@ -85,7 +85,7 @@ def _column(
     details = [""] * len(systems)
     if intervals == "queries":
         each = [compared.estimates(name, measure) for name in systems]
-        ends = query_intervals(each, compared.confidence, samples=compared.samples, seed=compared.seed)
+        ends = query_intervals(each, compared.confidence, resamples=compared.resamples, seed=compared.seed)
         details = [numbers.interval(*pair) if pair and numbers.differ(*pair) else "" for pair in ends]
     elif intervals == "ties":
         details = [format_range(mean, numbers) if mean.tied else "" for mean in means]

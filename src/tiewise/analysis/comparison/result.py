@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import cached_property
 from importlib import import_module
 from itertools import combinations
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -84,13 +83,13 @@ class Compared(Result):
         orders: Orders,
         test: Test,
         confidence: float,
-        samples: int,
+        resamples: int,
         seed: int,
     ):
         self._systems = {system.name: system for system in systems}
         self.systems, self.measures = tuple(self._systems), tuple(measures)
         self.baseline, self.orders, self.test = baseline, orders, test
-        self.confidence, self.samples, self.seed = float(confidence), int(samples), int(seed)  # not NumPy's types
+        self.confidence, self.resamples, self.seed = float(confidence), int(resamples), int(seed)  # not NumPy's types
         self._index = {name: index for index, name in enumerate(self.systems)}
         self._aligned: dict[Measure, Aligned] = {}
         self._places: dict[Measure, dict[str, int]] = {}
@@ -162,16 +161,16 @@ class Compared(Result):
         (RR,)
         """
         chosen = [self._find_measure(measure) for measure in parse_all(measures)]
-        options = (self.baseline, self.orders, self.test, self.confidence, self.samples, self.seed)
+        options = (self.baseline, self.orders, self.test, self.confidence, self.resamples, self.seed)
         return Compared(list(self._systems.values()), chosen, *options)
 
     def leaderboard(self, measure: str | Measure | None = None) -> Rows:
         """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
 
         `rank_best` and `rank_worst` are over the orders of ties. `rank_low` and `rank_high` are the interval over
-        bootstrap samples of the queries. `group_ties` and `group_queries` number the groups that are not separated:
+        resamples of the queries. `group_ties` and `group_queries` number the groups that are not separated:
         all systems of a group are ahead of all of the next in every order of ties, or in at least the share
-        `confidence` of the bootstrap samples. If one order breaks the ties of all systems, the ranks over ties are
+        `confidence` of the resamples. If one order breaks the ties of all systems, the ranks over ties are
         bounds; `ranks_reached` says whether an order is known that gives them.
         """
         chosen = self._find_measure(measure)
@@ -193,7 +192,7 @@ class Compared(Result):
             self._rank_over_ties(measure, minimum, maximum),
             scale=aligned.scale,
             confidence=self.confidence,
-            samples=self.samples,
+            resamples=self.resamples,
             seed=self.seed,
         )
 
@@ -412,7 +411,6 @@ class Compared(Result):
                 [self._systems[name] for name in ordered],
                 self._align(measure, *ordered),
                 "independent" if is_independent else self.orders,
-                samples=self.samples,
                 seed=self.seed,
             )
         return self._outcomes[key] if names == ordered else self._outcomes[key].reversed
@@ -427,11 +425,18 @@ class Compared(Result):
         return self._places[measure]
 
     def _interval_in_one_order(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
-        """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order."""
+        """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order.
+
+        Student's t, with the degrees of freedom of Welch and Satterthwaite: only the first variance is estimated.
+        """
         if len(each) < 2 or difference.std is None or difference.expected is None:
             return None
-        std = (float(np.var(each, ddof=1)) / len(each) * scale**2 + difference.std**2) ** 0.5
-        width = NormalDist().inv_cdf((1 + self.confidence) / 2) * std
+        from scipy.special import stdtrit
+
+        of_queries = float(np.var(each, ddof=1)) / len(each) * scale**2
+        variance = of_queries + difference.std**2
+        freedom = (len(each) - 1) * (variance / of_queries) ** 2 if of_queries > 0 else np.inf
+        width = float(stdtrit(freedom, (1 + self.confidence) / 2)) * variance**0.5
         return difference.expected - width, difference.expected + width
 
     def _winners_by_tool(self, a: str, b: str, measure: Measure) -> Rows:
@@ -498,7 +503,7 @@ class Compared(Result):
 
     def _test(self, values: Floats, pairs: Pairs | None = None) -> tuple[Floats, Floats, Floats]:
         """The p-value of each column of differences, or of each pair of columns, and the two ends of its interval."""
-        how: dict[str, Any] = {"pairs": pairs, "samples": self.samples, "seed": self.seed}
+        how: dict[str, Any] = {"pairs": pairs, "resamples": self.resamples, "seed": self.seed}
         p = significance.p_values(values, self.test, **how)
         return p, *significance.bootstrap_intervals(values, self.confidence, **how)
 

@@ -23,8 +23,8 @@ from tiewise.ties.orders import group_rows
 
 __all__ = ["TiedDocuments", "link_groups", "sample_shared_orders"]
 
-#: The least and the most orders that are sampled, and about how many documents they may sort in all.
-MIN_SAMPLES, MAX_SAMPLES, SORTED_DOCS = 200, 1000, 100_000_000
+#: About how many documents all sampled orders may sort, beyond the least number of orders.
+MIN_SAMPLES, SORTED_DOCS = 200, 100_000_000
 #: The most documents among which components are looked for, and the most of which orders are sampled.
 MAX_LINKED, MAX_TIED = 50_000, 5_000_000
 
@@ -98,9 +98,9 @@ def _hash_names(names: Sequence[str], codes: Codes) -> Hashes:
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[index]
 
 
-def sample_shared_orders(documents: TiedDocuments, seed: int) -> Floats:
+def sample_shared_orders(documents: TiedDocuments, samples: int, seed: int) -> Floats:
     """What all groups add to the sum over queries, in random orders that are the same for all runs."""
-    n = int(np.clip(SORTED_DOCS // max(len(documents), 1), MIN_SAMPLES, MAX_SAMPLES))
+    n = min(samples, max(SORTED_DOCS // max(len(documents), 1), MIN_SAMPLES))
     ids, tied = documents.ids(across_queries=documents.across_queries), documents.tied
     return np.array([tied.contributions(documents.rank(_priority(ids, seed, i))).sum() for i in range(n)])
 

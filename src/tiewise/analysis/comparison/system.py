@@ -36,8 +36,10 @@ ORDER_NAMES = {
 }
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
-#: The least and the most orders of one run that are sampled, and about how many documents they may sort in all.
-MIN_SAMPLES, MAX_SAMPLES, SORTED_DOCS = 200, 2000, 40_000_000
+#: About how many documents all sampled orders of one run may sort, beyond the least number of orders.
+MIN_SAMPLES, SORTED_DOCS = 200, 40_000_000
+#: Drawing from distributions of tie groups is cheap: the least number of draws.
+MIN_DRAWS = 10_000
 #: Tie groups with more documents than this are shuffled one by one.
 LARGE_GROUP = 10_000
 
@@ -65,6 +67,15 @@ class System:
     def oblivious(self) -> str | None:
         """The order of ties, or the tool, of the oblivious values."""
         return self._evaluation.options.oblivious
+
+    @property
+    def _samples(self) -> int:
+        return self._evaluation.options.samples
+
+    @property
+    def draws(self) -> int:
+        """How often the distributions of tie groups are drawn from, if their sum has too many values."""
+        return max(self._samples, MIN_DRAWS)
 
     def kept(self, measure: Measure) -> NDArray[np.bool_]:
         """Which of the judged queries its estimates have, (n_judged_queries,)."""
@@ -102,7 +113,7 @@ class System:
         expected[self.kept(measure)] = self.estimates[measure].expected
         return self.tied(measure, kept).constant(expected)
 
-    def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], samples: int, seed: int) -> Distribution:
+    def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Distribution:
         """The distribution of the sum over queries in a random order of the run's ties."""
         if measure not in self._sums:
             tied = self.tied(measure, kept)
@@ -111,16 +122,16 @@ class System:
             if not len(tied):
                 found = Distribution.of_constant(0.0)
             elif components is not None and all(one.arrangements is not None for one in components):
-                found = add_distributions(enumerate_components(components, [tied]), samples=samples, seed=own_seed)
+                found = add_distributions(enumerate_components(components, [tied]), samples=self.draws, seed=own_seed)
             else:
-                found = Distribution.of_samples(_sample_orders(tied, own_seed))
+                found = Distribution.of_samples(_sample_orders(tied, self._samples, own_seed))
             self._sums[measure] = found.shift(self.constant(measure, kept))
         return self._sums[measure]
 
     def sample_sums(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
         if measure not in self._shared_sums:
-            added = sample_shared_orders(self.documents(measure), seed)
+            added = sample_shared_orders(self.documents(measure), self._samples, seed)
             self._shared_sums[measure] = added + self.constant(measure, kept)
         return self._shared_sums[measure]
 
@@ -175,10 +186,10 @@ class System:
         return bool(len(each)) and abs(float(each.sum() if measure.total else each.mean()) - mean) < 1e-9
 
 
-def _sample_orders(tied: TiedGroups, seed: Sequence[int]) -> Floats:
+def _sample_orders(tied: TiedGroups, samples: int, seed: Sequence[int]) -> Floats:
     """What all groups add to the sum over queries, in random orders of one run's ties."""
     orders, rng = OrderSampler(tied), np.random.default_rng(seed)
-    n = int(np.clip(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES, MAX_SAMPLES))
+    n = min(samples, max(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES))
     return np.array([tied.contributions_of_rows(*orders.draw(rng)).sum() for _ in range(n)])
 
 

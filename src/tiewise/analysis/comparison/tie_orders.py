@@ -64,7 +64,7 @@ class _Sum:
 
 
 def analyze_tie_orders(
-    systems: Sequence[System], values: Aligned, orders: Orders, *, samples: int, seed: int
+    systems: Sequence[System], values: Aligned, orders: Orders, *, seed: int
 ) -> TieOutcome:
     """What the orders of ties make of the difference of two systems, or of the value of one.
 
@@ -76,13 +76,13 @@ def analyze_tie_orders(
     exact_extremes = method is None or not method.extremes.any()
     total = _Sum(minimum, maximum, variance, exact_range=exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
-        total = _in_one_order(systems, values, total, across_queries=orders == "shared", samples=samples, seed=seed)
+        total = _in_one_order(systems, values, total, across_queries=orders == "shared", seed=seed)
     n, scale, expected = len(values.queries), values.scale, float(values.difference.mean())
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
     if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
         probabilities = Probabilities.of_sign(expected)
     elif total.probabilities is None:
-        first, second = (one.sum_distribution(values.measure, values.kept, samples, seed) for one in systems)
+        first, second = (one.sum_distribution(values.measure, values.kept, seed) for one in systems)
         probabilities = compare_distributions(first, second, ATOL * n)
     else:
         probabilities = total.probabilities
@@ -112,7 +112,7 @@ def analyze_tie_orders(
 
 
 def _in_one_order(
-    systems: Sequence[System], values: Aligned, independent: _Sum, *, across_queries: bool, samples: int, seed: int
+    systems: Sequence[System], values: Aligned, independent: _Sum, *, across_queries: bool, seed: int
 ) -> _Sum:
     """The sum with one order for all runs, in each query or in all of them.
 
@@ -137,7 +137,7 @@ def _in_one_order(
     )
     if any(one.arrangements is None for one in linked):
         return _sample(systems, values, _Sum(minimum, maximum, np.nan, exact_range=exact_range), seed)
-    total = add_distributions(distributions, samples=samples, seed=seed)
+    total = add_distributions(distributions, samples=systems[0].draws, seed=seed)
     first, *others = (system.constant(values.measure, values.kept) for system in systems)
     zero = Distribution.of_constant(sum(others) - first)
     probabilities = compare_distributions(total, zero, ATOL * len(values.queries))

@@ -60,7 +60,7 @@ def collect_content(
     orders: Orders = "independent",
     test: Test = "permutation",
     confidence: float = 0.95,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
     complete: bool = False,
     progress: Progress | None = None,
@@ -68,7 +68,7 @@ def collect_content(
 ) -> PageContent:
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
     named = _check_runs(runs, reference)
-    check_options(orders, test, confidence, samples, seed)
+    check_options(orders, test, confidence, resamples, seed)
     check_progress(progress)
     table = None if precisions is None else resolve_precisions(precisions)
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
@@ -88,7 +88,7 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
+        how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {

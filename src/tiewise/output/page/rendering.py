@@ -56,7 +56,7 @@ def write_report(
     orders: Orders = "independent",
     test: Test = "permutation",
     confidence: float = 0.95,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
     command: str | None = None,
     full_paths: bool = False,
@@ -70,7 +70,7 @@ def write_report(
     ``minilm-fp32``). `precisions` adds a table of `precisions` or `reranker_precisions`: the result, what its `to_dict`
     gave, or a JSON file that ``tiewise precisions`` wrote.
 
-    `orders`, `test`, `confidence`, `samples` and `seed` are those of `compare`, `options` those of `evaluate`. The page
+    `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. The page
     shows `command` as its origin, and the names of files, with `full_paths` their paths; `progress(done, total)` is
     called after each run.
 
@@ -82,7 +82,7 @@ def write_report(
     True
     """
     check_path(path)
-    how = {"orders": orders, "test": test, "confidence": confidence, "samples": samples, "seed": seed, **options}
+    how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
     content = collect_content(
         qrels, runs, measures, reference=reference, precisions=precisions, progress=progress, **how
     )

@@ -44,7 +44,7 @@ def reranker_precisions(
     rows: Iterable[str] | None = None,
     max_loss: float | None = None,
     phi: float = 0.9,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
 ) -> RerankerPrecisions:
     """What each way to compute the scores of a reranker costs in quality, for pairs whose logits were saved.
@@ -59,7 +59,7 @@ def reranker_precisions(
       without them, with the first row: head, or logit if there are no hidden states.
     - `rows`: ``"native"`` (the activation in the type of the logits), ``"score"`` (in float32), ``"logit"`` (no
       activation) and ``"head"`` (the last layer in float32); by default all that are possible.
-    - `measures`, `max_loss`, `phi`, `samples`, `seed`: as for `precisions`.
+    - `measures`, `max_loss`, `phi`, `resamples`, `seed`: as for `precisions`.
 
     >>> import numpy as np
     >>> logits = np.float16([8.0, 8.25, 1.0, 2.0])
@@ -68,7 +68,7 @@ def reranker_precisions(
     >>> [(row.setup, row.expected, row.tied_share) for row in found.rows]
     [('logit', 1.0, 0.0), ('score', 1.0, 0.0), ('native', 0.875, 0.5)]
     """
-    chosen = check_trial(measures, max_loss, samples, seed)
+    chosen = check_trial(measures, max_loss, resamples, seed)
     ids = _resolve_ids(queries, docs)
     values = _score_levels(logits, hidden, weight, bias, reference, positive)
     names = _resolve_rows(rows, [name for name in values if name in RERANKER_ROWS])
@@ -82,7 +82,7 @@ def reranker_precisions(
         make_row(name, run, first, partial(evaluate, judged, run, complete=True, oblivious=None), chosen, phi)
         for name, run in runs.items()
     ]
-    return RerankerPrecisions(found, chosen, max_loss, judged=qrels is not None, samples=samples, seed=seed)
+    return RerankerPrecisions(found, chosen, max_loss, judged=qrels is not None, resamples=resamples, seed=seed)
 
 
 def _score_levels(

@@ -106,11 +106,11 @@ class Precisions(Result):
         max_loss: float | None,
         *,
         judged: bool,
-        samples: int,
+        resamples: int,
         seed: int,
     ):
         self.rows, self.measures, self.max_loss, self.has_judgments = tuple(rows), tuple(measures), max_loss, judged
-        self._samples, self._seed = samples, seed
+        self._resamples, self._seed = resamples, seed
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {count_noun(len(self.rows), 'row')}, {self.measure}, {self._queries}>"
@@ -152,7 +152,7 @@ class Precisions(Result):
     def _compute(self, measure: Measure) -> dict[Setup | str, Difference]:
         reference = self.rows[0].estimates[measure].expected
         values: Floats = np.stack([row.estimates[measure].expected - reference for row in self.rows], axis=1)
-        low, high = bootstrap_intervals(values, samples=self._samples, seed=self._seed)
+        low, high = bootstrap_intervals(values, resamples=self._resamples, seed=self._seed)
         lower, upper = np.zeros((2, len(self.rows)))
         if len(self.rows) > 1:
             lower[1:], upper[1:] = loss_bounds(values[:, 1:], _worst_loss(reference), seed=self._seed)

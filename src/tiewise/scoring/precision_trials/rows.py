@@ -23,10 +23,10 @@ __all__ = ["check_trial", "make_row", "take_first_for_relevant"]
 
 
 def check_trial(
-    measures: MeasureLike | Iterable[MeasureLike], max_loss: float | None, samples: int, seed: int
+    measures: MeasureLike | Iterable[MeasureLike], max_loss: float | None, resamples: int, seed: int
 ) -> list[Measure]:
     """The measures; an error if an option is not possible."""
-    check_options(samples=samples, seed=seed)
+    check_options(resamples=resamples, seed=seed)
     if max_loss is not None and not 0 < max_loss < 1:
         raise InputError(f"max_loss lies between 0 and 1, such as 0.005, not {max_loss!r}.")
     chosen = resolve_measures(measures)

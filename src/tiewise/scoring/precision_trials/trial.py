@@ -50,7 +50,7 @@ def precisions(
     depth: int = 100,
     phi: float = 0.9,
     repeats: int = 3,
-    samples: int = 10_000,
+    resamples: int = 10_000,
     seed: int = 0,
     progress: Progress | None = None,
 ) -> Precisions:
@@ -66,7 +66,7 @@ def precisions(
     - `measures`: the first one decides. `max_loss`: how much of it may be lost; then the result says what to choose.
     - `fn`: cosine, dot or euclidean; binary codes are compared by their equal bits. `depth`: the length of the lists
       that are compared with those of float32, by RBO and RBR with persistence `phi`.
-    - `repeats`: how often the search is timed; 0 for no timing. `samples`, `seed`: of the bootstrap over queries.
+    - `repeats`: how often the search is timed; 0 for no timing. `resamples`, `seed`: of the bootstrap over queries.
 
     int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments.
 
@@ -78,7 +78,7 @@ def precisions(
     >>> found.rows[1].expected > found.rows[2].expected
     True
     """
-    chosen = check_trial(measures, max_loss, samples, seed)
+    chosen = check_trial(measures, max_loss, resamples, seed)
     check_progress(progress)
     if fn not in FUNCTIONS:
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
@@ -95,7 +95,7 @@ def precisions(
         found.append(trial.measure(setup, judged, chosen))
         if progress is not None:
             progress(place + 1, len(setups))
-    return Precisions(found, chosen, max_loss, judged=qrels is not None, samples=samples, seed=seed)
+    return Precisions(found, chosen, max_loss, judged=qrels is not None, resamples=resamples, seed=seed)
 
 
 class _Trial:
