@@ -1,52 +1,145 @@
-"""How often the intervals of a comparison hold what they should: a simulation, for docs/compare.md.
+"""How often bounds, intervals and tests hold what they promise: simulations, for docs/compare.md and docs/precisions.md.
 
-A large population of queries stands for all there are; its mean difference is the truth. Samples of it are compared as
-`tiewise.compare` would compare them. `ci` should hold the expected difference of the population, `ci_order` that of one
-random order of ties over as many queries: both in 95 of 100 samples. `level` is how often the test, at .05, finds a
-difference where there is none.
+Differences are drawn from distributions that measures have: few queries that lose much, skewed, of few values. None is
+made symmetric, because a test by sign flips is exact for symmetric ones whatever it does.
 
-python -m experiments.coverage [--trials 2000]
+python -m experiments.coverage [--trials 400]
 """
 
 from __future__ import annotations
 
 import argparse
-from statistics import NormalDist
+from collections.abc import Callable
 
 import numpy as np
+from scipy import stats
 
-from tiewise.analysis.significance import bootstrap_intervals, p_values
+from tiewise.analysis.significance import bootstrap_intervals, loss_bounds, p_values, queries_for_loss
 
-POPULATION, SAMPLES = 200_000, 1000
+Draw = Callable[[np.random.Generator, int], np.ndarray]  # (n_queries, n_rows)
 
 
-def populations(rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Differences of queries as measures have them: smooth, full of zeros, and of few values."""
-    smooth = np.clip(rng.normal(0.02, 0.15, POPULATION), -1, 1)
-    zeros = np.where(rng.random(POPULATION) < 0.7, 0.0, rng.normal(0.03, 0.25, POPULATION))
-    ranks = 1 / rng.integers(1, 11, (2, POPULATION))  # reciprocal ranks
-    return {"nDCG-like": smooth, "70% zeros": zeros, "RR-like": ranks[0] - ranks[1] + 0.01}
+def lose_uniform(share: float, rows: int = 1) -> Draw:
+    """A share of the queries loses between 0 and 1."""
+    return lambda rng, n: -1.0 * (rng.random((n, rows)) < share) * rng.random((n, rows))
+
+
+def lose_all(share: float, rows: int = 1) -> Draw:
+    """A share of the queries loses 1."""
+    return lambda rng, n: -1.0 * (rng.random((n, rows)) < share)
+
+
+def skewed(rng: np.random.Generator, n: int) -> np.ndarray:
+    """+.02 in 96 % of queries, −.48 in 4 %: the mean is 0."""
+    return np.where(rng.random((n, 1)) < 0.04, -0.48, 0.02)
+
+
+def dense_and_sparse(rng: np.random.Generator, n: int) -> np.ndarray:
+    return np.hstack([rng.normal(-0.005, 0.05, (n, 4)), lose_uniform(0.04, 2)(rng, n)])
+
+
+SIZES = np.linspace(0.2, 1.0, 8)
+
+
+def correlated(rng: np.random.Generator, n: int) -> np.ndarray:
+    loses = rng.random((n, 1)) < 0.1
+    return np.maximum(-1.0 * loses * rng.random((n, 1)) * SIZES * (0.5 + rng.random((n, 8))), -1.0)
+
+
+#: Of each case the draws, and the mean of each row in the long run (of the correlated rows, after they are cut at −1).
+LOSSES: dict[str, tuple[Draw, np.ndarray, tuple[int, ...]]] = {
+    "5% lose U(0, 1), one row": (lose_uniform(0.05), np.array([-0.025]), (20, 50, 200)),
+    "4% lose 1, one row": (lose_all(0.04), np.array([-0.04]), (20, 50, 200)),
+    "4 dense rows, 2 sparse": (dense_and_sparse, np.array([-0.005] * 4 + [-0.02] * 2), (20, 50, 200)),
+    "8 correlated rows, 10% lose": (
+        correlated,
+        correlated(np.random.default_rng(1), 2_000_000).mean(axis=0),
+        (20, 50, 200),
+    ),
+    "+.02 in 96%, −.48 in 4%": (skewed, np.zeros(1), (20, 50, 200)),
+    "8 rows, 2% lose 1": (lose_all(0.02, 8), np.full(8, -0.02), (100, 200, 500)),
+}
+
+
+def cover_losses(rng: np.random.Generator, trials: int) -> None:
+    """How often the lower bounds of all rows hold."""
+    print("Lower bounds of all rows hold (one more query that loses 1), at least .95")
+    for name, (draw, truth, sizes) in LOSSES.items():
+        found = []
+        for n in sizes:
+            held = [bool((loss_bounds(draw(rng, n), seed=trial)[0] <= truth + 1e-12).all()) for trial in range(trials)]
+            found.append(f"n={n}: {np.mean(held):.3f}")
+        print(f"  {name:<30} {'  '.join(found)}")
+
+
+def false_keeps() -> None:
+    """How often a row that loses exactly the largest loss is said to keep: exact, if a query loses 1 or nothing."""
+    print("A row that loses just max_loss is said to keep, at most (one row, a query loses 1 or nothing; exact)")
+    for n in (20, 50, 100, 265, 717):
+        lower = []
+        for losing in range(n + 1):
+            values = np.zeros((n, 1))
+            values[:losing] = -1.0
+            lower.append(float(loss_bounds(values)[0][0]))
+        shares = np.linspace(0.5 / n, 12 / n, 200)
+        chances = (stats.binom.pmf(np.arange(n + 1), n, share) @ (np.array(lower) > -share) for share in shares)
+        print(f"  n={n}: {max(chances):.3f}")
+    losses = ", ".join(f"{loss:g} from {queries_for_loss(loss):,}" for loss in (0.02, 0.01, 0.005, 0.002))
+    print(f"  without a loss, queries can show one below {losses} queries on")
+
+
+def levels(rng: np.random.Generator, trials: int) -> None:
+    """How often the permutation test finds a difference at .05 where there is none."""
+    print("Level of the permutation test at .05, where the mean difference is 0")
+    cases: dict[str, Draw] = {
+        "symmetric (normal)": lambda rng, n: rng.normal(0, 0.15, (n, 1)),
+        "+.02 in 96%, −.48 in 4%": skewed,
+    }
+    for name, draw in cases.items():
+        found = []
+        for n in (10, 25, 50, 100, 250):
+            drawn = np.hstack([draw(rng, n) for _ in range(trials)])
+            found.append(f"n={n}: {np.mean(p_values(drawn, resamples=1000, seed=2) <= 0.05):.2f}")
+        print(f"  {name:<30} {'  '.join(found)}")
+
+
+def cover_intervals(rng: np.random.Generator, trials: int) -> None:
+    """How often 95% intervals of a mean difference, and of that in one order of ties, hold it."""
+    print("95% intervals of a mean difference: bootstrap (ci); in one order of ties: normal and Student's t (ci_order)")
+    ranks = 1 / rng.integers(1, 11, (2, 200_000))
+    populations = {
+        "normal": rng.normal(0.02, 0.15, 200_000),
+        "70% zeros": np.where(rng.random(200_000) < 0.7, 0.0, rng.normal(0.03, 0.25, 200_000)),
+        "reciprocal ranks": ranks[0] - ranks[1],
+    }
+    of_order = 0.1  # the standard deviation that ties add to a query
+    for name, population in populations.items():
+        for n in (2, 3, 10, 25, 50, 250):
+            drawn = population[rng.integers(0, len(population), (n, trials))]
+            low, high = bootstrap_intervals(drawn, resamples=1000, seed=1)
+            truth, mean = population.mean(), drawn.mean(axis=0)
+            of_queries = drawn.var(axis=0, ddof=1) / n
+            variance = of_queries + of_order**2 / n
+            freedom = (n - 1) * (variance / np.maximum(of_queries, 1e-300)) ** 2
+            off = np.abs(mean - truth - rng.normal(0, of_order / np.sqrt(n), trials)) / np.sqrt(variance)
+            normal, student = (np.mean(off <= limit) for limit in (stats.norm.ppf(0.975), stats.t.ppf(0.975, freedom)))
+            plain = np.abs(mean - truth) / np.sqrt(np.maximum(of_queries, 1e-300))
+            print(
+                f"  {name:<17} n={n:<4} ci {np.mean((low <= truth) & (truth <= high)):.3f}  ci_order: normal "
+                f"{normal:.3f}, t {student:.3f}  without ties: normal {np.mean(plain <= stats.norm.ppf(0.975)):.3f}, "
+                f"t {np.mean(plain <= stats.t.ppf(0.975, n - 1)):.3f}"
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--trials", type=int, default=2000)
+    parser.add_argument("--trials", type=int, default=400)
     trials = parser.parse_args().trials
     rng = np.random.default_rng(0)
-    wide = NormalDist().inv_cdf(0.975)
-    print(f"{'differences':<12} {'queries':>7} {'ci':>6} {'order':>6} {'level':>6}")
-    for name, population in populations(rng).items():
-        truth, spread = population.mean(), 0.1  # the standard deviation that ties add to a query
-        for n in (10, 25, 50, 100, 250):
-            drawn = population[rng.integers(0, POPULATION, (n, trials))]
-            low, high = bootstrap_intervals(drawn, samples=SAMPLES, seed=1)
-            ci = np.mean((low <= truth) & (truth <= high))
-            half = wide * np.sqrt(drawn.var(axis=0, ddof=1) / n + spread**2 / n)
-            deployed = truth + rng.normal(0, spread / np.sqrt(n), trials)  # the order's own deviation, over n queries
-            order = np.mean(np.abs(drawn.mean(axis=0) - deployed) <= half)
-            alike = drawn * rng.choice([-1.0, 1.0], drawn.shape)  # as likely either way round: no system is better
-            level = np.mean(p_values(alike, samples=SAMPLES, seed=2) <= 0.05)
-            print(f"{name:<12} {n:>7} {ci:>6.3f} {order:>6.3f} {level:>6.3f}")
+    cover_losses(rng, trials)
+    false_keeps()
+    levels(rng, trials)
+    cover_intervals(rng, 10 * trials)
 
 
 if __name__ == "__main__":

@@ -585,6 +585,21 @@ def test_ranks_of_nearly_equal_means():
     assert leaderboard._ranks(means).tolist() == naive
 
 
+def test_every_mean_lies_within_its_range():
+    """The mean over queries is one sum everywhere: another order of additions leaves the range by a last bit."""
+    rng = np.random.default_rng(5)
+    for trial in range(20):
+        judged = {f"q{i}": {f"d{j}": int(rng.random() < 0.3) for j in range(12)} for i in range(30 + trial)}
+        runs = {name: {q: {d: rng.random() for d in docs} for q, docs in judged.items()} for name in "ABC"}
+        found = tw.compare(judged, runs, ["nDCG@10", "AP", "RR"], complete=True, resamples=100)
+        for measure in found.measures:
+            for row in found.leaderboard(measure):
+                assert row["minimum"] <= row["expected"] <= row["maximum"]
+                assert row["expected"] == found.estimate(row["system"], measure).expected
+            alone = tw.evaluate(judged, runs["A"], measure, complete=True)[measure]
+            assert found.estimate("A", measure).expected == alone.expected == alone.minimum
+
+
 def test_a_leaderboard_over_resamples(three):
     board = three.leaderboard("AP")
     assert board[2]["system"] == "none" and board[2]["rank_low"] == board[2]["rank_high"] == 3

@@ -453,10 +453,8 @@ def test_a_page_of_ten_systems_and_a_thousand_queries_is_small(folder, monkeypat
     column = np.repeat(queries, len(docs)), np.tile(docs, len(queries))
     qrels = tw.Qrels.from_columns(*column, rng.integers(0, 3, len(column[0])).astype(float))
     runs = {f"system-{n}": tw.Run.from_columns(*column, rng.integers(0, 9, len(column[0])) / 8.0) for n in range(10)}
-    monkeypatch.setattr(
-        "tiewise.analysis.comparison.system.MAX_SAMPLES", 20
-    )  # chances by few random orders: the size is the same
-    tw.write_report(qrels, runs, folder / "large.html", "nDCG@10", complete=True)
+    # Chances by few random orders: the size is the same.
+    tw.write_report(qrels, runs, folder / "large.html", "nDCG@10", complete=True, samples=20)
     assert (folder / "large.html").stat().st_size < LIMIT
     assert len(data_of(folder / "large.html")["perQuery"]["queries"]) == 1000
 

@@ -202,15 +202,15 @@ class Counter {
       : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups), exact_value_(exact_value),
         exact_(exact) {}
 
-  // Count all lists. Returns the number of rows that share their score with another row of their list.
-  int64_t count_all(const int64_t* place) {
-    int64_t tied = 0;
-    for (size_t list = 0; list < rows_.queries.size(); ++list) tied += count_list(list, place[list]);
-    return tied;
+  // Count all lists. Returns the number of rows that share their score with another row of their list, and how many
+  // neighbours in the ranking have equal scores.
+  std::pair<int64_t, int64_t> count_all(const int64_t* place) {
+    for (size_t list = 0; list < rows_.queries.size(); ++list) count_list(list, place[list]);
+    return {tied_, same_};
   }
 
  private:
-  int64_t count_list(size_t list, int64_t place) {
+  void count_list(size_t list, int64_t place) {
     low_ = rows_.offsets[list];
     many_ = rows_.offsets[list + 1] - low_;
     const Neighbours found = neighbours(value_ + low_, many_);
@@ -221,7 +221,11 @@ class Counter {
       floor(place);
       count_judged(judged_.offsets[place], judged_.offsets[place + 1]);
     }
-    return static_cast<int64_t>(descending_ ? found.same + found.sequences : tied_when_sorted());
+    if (descending_) {
+      same_ += static_cast<int64_t>(found.same), tied_ += static_cast<int64_t>(found.same + found.sequences);
+    } else {
+      count_sorted();
+    }
   }
 
   // Whether the list has the same tie groups as before its scores were rounded: it descends, and rounding joined none.
@@ -244,14 +248,13 @@ class Counter {
     copy_all(out_.given, exact_.given), copy_all(out_.rank, exact_.rank);
   }
 
-  int64_t tied_when_sorted() {
+  void count_sorted() {
     sorted_.assign(value_ + low_, value_ + low_ + many_);
     std::sort(sorted_.begin(), sorted_.end());
-    int64_t tied = 0;
     for (size_t at = 0; at < many_; ++at) {
-      tied += (at > 0 && sorted_[at] == sorted_[at - 1]) || (at + 1 < many_ && sorted_[at] == sorted_[at + 1]);
+      const bool same = at > 0 && sorted_[at] == sorted_[at - 1];
+      same_ += same, tied_ += same || (at + 1 < many_ && sorted_[at] == sorted_[at + 1]);
     }
-    return tied;
   }
 
   void floor(int64_t place) {
@@ -379,6 +382,7 @@ class Counter {
   const double* exact_value_;
   const Groups exact_;
   size_t low_ = 0, many_ = 0;
+  int64_t tied_ = 0, same_ = 0;
   bool descending_ = false;
   std::vector<int64_t> retrieved_, group_, docs_, below_, equal_;
   std::vector<size_t> bounds_;

@@ -9,6 +9,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
@@ -180,8 +181,8 @@ struct HeldGroups : Groups {
 };
 
 // Count a block. With `exact`, tie groups are copied from there where rounding the scores to `value` changed none.
-int64_t count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row, bool own,
-              const HeldGroups& groups, const HeldGroups* exact) {
+std::pair<int64_t, int64_t> count(const Block& block, const Judged& judged, Array<const double> value, Ints place,
+                                  Ints row, bool own, const HeldGroups& groups, const HeldGroups* exact) {
   const double* exact_value = exact ? block.rows.value.data() : nullptr;
   Counter counter(block.rows, judged.judgments, value.data(), row.data(), own, groups, exact_value,
                   exact ? static_cast<const Groups&>(*exact) : Groups());

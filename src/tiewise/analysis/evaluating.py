@@ -69,7 +69,7 @@ def evaluate(
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
-    if report.cut_lists:
+    if report.is_cut:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)
     return report
 

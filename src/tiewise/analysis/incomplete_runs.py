@@ -28,8 +28,8 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     >>> find_open({name: Estimate(expected=expected[name], cut=cuts[name]) for name in cuts})
     [['A', 'B'], ['C', 'D']]
     """
-    ends = {name: one.cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
-    wide = {name for name in ends if is_wide(runs[name].cut)}
+    ends = {name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
+    wide = {name for name in ends if is_wide(runs[name].open_cut)}
     groups: list[list[str]] = []
     for name, (low, high) in ends.items():
         others = wide if name not in wide else ends.keys()  # one of two runs must be open
@@ -53,7 +53,7 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
     """
     parts = []
     for measure, runs in by_measure.items():
-        cuts = {name: one.cut for name, one in runs.items() if one.cut is not None and is_wide(one.cut)}
+        cuts = {name: cut for name, one in runs.items() if (cut := one.open_cut) is not None and is_wide(cut)}
         if not cuts:
             continue
         bounds = {name: "–".join(map(SHORT.number, cut)) for name, cut in cuts.items()}
@@ -72,7 +72,7 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
     if by_measure is None:
         measures = next(iter(reports.values()))
         by_measure = {str(measure): {name: one[measure] for name, one in reports.items()} for measure in measures}
-    cut = [name for name, report in reports.items() if report.cut_lists]
+    cut = [name for name, report in reports.items() if report.is_cut]
     if not cut:
         return ""
     bounds = describe_cuts(by_measure) or ", which ranges ignore"
@@ -81,7 +81,7 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
 
 def caption_notes(reports: Mapping[str, Report]) -> list[str]:
     """Short sentences for the caption of a table: lists that may have been cut, and missing queries counted as 0."""
-    cut = [name for name, report in reports.items() if report.cut_lists]
+    cut = [name for name, report in reports.items() if report.is_cut]
     missing = {name: report.missing_as_zero for name, report in reports.items() if report.missing_as_zero}
     notes = [f"Lists of {join_names(cut)} may have been cut inside a tie group."] if cut else []
     if missing:

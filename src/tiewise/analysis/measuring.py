@@ -181,6 +181,7 @@ class Evaluation:
                 rule = rules[measure]
                 if rule is not None and order is None:
                     one.oblivious = self.in_order(measure, rule)
+                one.cut_likely = self.cut_is_likely
                 if cuts is not None and not engine.knows_cut(measure, grouped):
                     one.cut = cuts.bounds(measure, one.expected)
                     if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
@@ -212,6 +213,14 @@ class Evaluation:
         """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
         grouped = self.grouped(measure)
         return grouped.judged(measure.relevant(grouped.ties.qrels.label)) > 0
+
+    @cached_property
+    def cut_is_likely(self) -> bool:
+        """Whether one list or more ends between equal scores, if these are as frequent there as in the whole run."""
+        share, ties = self.counted.equal_share, self.ties
+        if share is None:  # only tie groups are known
+            return bool((ties.lowest_size > 1).any())
+        return bool(share * np.count_nonzero(ties.present) >= 1)
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""

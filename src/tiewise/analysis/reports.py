@@ -22,6 +22,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
+from tiewise.tables.estimates import is_wide
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
 from tiewise.tables.wording import PLAIN, count_noun, cut_lists_note, describe_chance, format_z, join_names
@@ -248,6 +249,17 @@ class Report(Result):
         return int(np.count_nonzero(np.logical_or.reduce(reached))) if reached else 0
 
     @property
+    def is_cut(self) -> bool:
+        """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
+        if not self.cut_lists or not self._evaluation.cut_is_likely:
+            return False
+        known = {measure: mean.cut for measure, mean in self._means.items()}
+        return any(
+            is_wide(cut) or (cut is None and self._evaluation.reaches_last_group(measure).any())
+            for measure, cut in known.items()
+        )
+
+    @property
     def missing_as_zero(self) -> int:
         """How many judged queries are missing from the run and count as 0."""
         return 0 if self._options.missing == "skip" else self._tally.missing_queries
@@ -255,7 +267,7 @@ class Report(Result):
     @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
-        if not self.cut_lists:
+        if not self.is_cut:
             return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})

@@ -79,7 +79,7 @@ class _ScoreView:
     def clear(self) -> None:
         """Discard all counts, or begin to count."""
         n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
-        self.tied_rows = 0
+        self.tied_rows = self.equal_neighbours = 0
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
         self.start, self.size = np.zeros((2, n_judged), np.int64)
         self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
@@ -87,8 +87,8 @@ class _ScoreView:
         before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
         self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> int:
-        """Count a block and return the number of its tied rows.
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> tuple[int, int]:
+        """Count a block; the number of its tied rows, and of neighbours with equal scores.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
         """
@@ -96,7 +96,7 @@ class _ScoreView:
         for dtype in self.dtypes:
             value = project(value, dtype)
         own, groups = self.scores is None, None if exact is None else exact._groups
-        tied: int = block.count(judged, value, place, row, own, self._groups, groups)
+        tied: tuple[int, int] = block.count(judged, value, place, row, own, self._groups, groups)
         return tied
 
 
@@ -110,7 +110,7 @@ class _BlockResult:
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
-    tied_rows: list[int] = field(default_factory=list)  # by score view
+    tied: list[tuple[int, int]] = field(default_factory=list)  # by score view: tied rows, equal neighbours
     has_ranks: bool = True
     not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
@@ -210,20 +210,22 @@ class Counting:
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, tied in zip(self._all_views, block.tied_rows, strict=False):
-                view.tied_rows += tied
+            for view, (rows, neighbours) in zip(self._all_views, block.tied, strict=False):
+                view.tied_rows, view.equal_neighbours = view.tied_rows + rows, view.equal_neighbours + neighbours
         return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
 
     def counted(self) -> Counted:
         """The result."""
         if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
-        tied_rows = next(iter(self._views.values())).tied_rows
+        first = next(iter(self._views.values()))
+        tied_rows = first.tied_rows
         ties = {dtype: self._tie_groups(view) for dtype, view in self._views.items()}
         return Counted(
             ties,
             n_rows=self.rows,
             tied_rows=tied_rows,
+            equal_share=first.equal_neighbours / max(self.rows - self._n_queries, 1),
             new_ties=None if self._unrounded is None else tied_rows - self._unrounded.tied_rows,
             found=self._found,
             n_queries=self._n_queries,
@@ -302,7 +304,7 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            tied_rows=self._count_views(block, place),
+            tied=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
@@ -321,8 +323,8 @@ class Counting:
         found = block.lists_with_any(lists, own, *documents.compiled(rows))
         self._found[place[found]] = True
 
-    def _count_views(self, block: Any, place: Codes) -> list[int]:
-        """Count a block for all score types; the numbers of tied rows."""
+    def _count_views(self, block: Any, place: Codes) -> list[tuple[int, int]]:
+        """Count a block for all score types; the numbers of tied rows and equal neighbours."""
         views = self._all_views
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]

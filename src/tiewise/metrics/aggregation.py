@@ -21,7 +21,12 @@ from tiewise.data.columns import Floats
 if TYPE_CHECKING:
     from tiewise.metrics.estimate import Estimate, Estimates
 
-__all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation"]
+__all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation", "sum_over_queries"]
+
+
+def sum_over_queries(values: Floats) -> Floats:
+    """The sum over queries, which are the first axis. All means use it: equal additions keep E within its range."""
+    return np.asarray(np.add.reduce(np.ascontiguousarray(values.T), axis=-1))
 
 
 class Aggregation:
@@ -37,12 +42,12 @@ class Aggregation:
 
     def of_values(self, values: Floats) -> float:
         """The number for the values of some queries, at least one."""
-        return self.of_sum(float(np.add.reduce(self.terms(values))), len(values))
+        return self.of_sum(float(sum_over_queries(self.terms(values))), len(values))
 
     def of_estimates(self, each: Estimates) -> Estimate:
         """The estimate of the number for the estimates of some queries: std = √ΣVar / n."""
         n, columns = len(each), each.columns
-        sums = dict(zip(columns, np.add.reduce(np.array(list(columns.values())), axis=1).tolist(), strict=True))
+        sums = dict(zip(columns, sum_over_queries(np.array(list(columns.values())).T).tolist(), strict=True))
         scale = self.of_sum(1.0, n)
         found = each.summary(lambda column: self.of_sum(sums[id(column)], n), sqrt(sums[id(each.variance)]) * scale)
         if found.oblivious is None and each.oblivious is not None:  # it is not defined for all queries in this order

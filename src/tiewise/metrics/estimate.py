@@ -100,6 +100,7 @@ class Estimate(Result):
     oblivious: float | None = None  #: the value that one fixed order gives, as a tie-oblivious tool prints it
     residual: float | None = None  #: what the unjudged and the unseen could still add
     cut: tuple[float, float] | None = None  #: bounds on `expected` if lists were cut inside a tie group
+    cut_likely: bool = True  #: whether that happened in one list or more, by the share of tied documents
     measure: str | None = None
     method: Method = EXACT_METHOD  #: how expected, extremes and std were found: exact, bound or sampled
     standard_error: float | None = None  #: of `expected`, if that was sampled
@@ -118,6 +119,11 @@ class Estimate(Result):
     def z(self) -> float | None:
         """bias / std: beyond ±4, check whether the order depends on the labels."""
         return self.bias / self.std if self.bias is not None and self.std else None
+
+    @property
+    def open_cut(self) -> tuple[float, float] | None:
+        """`cut`, where it is likely: what tables mark and notes tell."""
+        return self.cut if self.cut_likely else None
 
     @property
     def tied(self) -> bool:
@@ -252,6 +258,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         oblivious: Floats | None = None,
         residual: Floats | None = None,
         cut: tuple[Floats, Floats] | None = None,
+        cut_likely: bool = True,
         method: Methods | None = None,
         aggregation: Aggregation = MEAN,
         powers: Callable[[float], Estimates] | None = None,
@@ -259,6 +266,7 @@ class Estimates(Result, Mapping[str, Estimate]):
         self.measure, self.queries = measure, queries
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
         self.variance, self.cut = freeze(variance), None if cut is None else (freeze(cut[0]), freeze(cut[1]))
+        self.cut_likely = cut_likely
         self.oblivious = None if oblivious is None else freeze(oblivious)
         self.residual = None if residual is None else freeze(residual)
         self.method = method  # None: every statistic is exact
@@ -341,6 +349,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             oblivious=some(self.oblivious),
             residual=some(self.residual),
             cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
+            cut_likely=self.cut_likely,
             method=None if self.method is None else self.method.take(kept),
             aggregation=self.aggregation,
             powers=None if self._powers is None else partial(_take_powers, self._powers, kept),
@@ -362,6 +371,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             oblivious=value(self.oblivious),
             residual=value(self.residual),
             cut=cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None,
+            cut_likely=self.cut_likely,
             measure=self.measure,
         )
 

@@ -605,5 +605,5 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
         lowest=ties.lowest[places],
         lowest_size=ties.lowest_size[places],
         condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(places),
-        complete_lists=None if ties.complete_lists is None else ties.complete_lists[places],
+        may_go_on=ties.may_be_truncated[places],
     )

@@ -67,7 +67,7 @@ class SubtopicJudgments:
                 lowest=ties.lowest[self.query],
                 lowest_size=ties.lowest_size[self.query],
                 condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(self.query),
-                complete_lists=None if ties.complete_lists is None else ties.complete_lists[self.query],
+                may_go_on=ties.may_be_truncated[self.query],
             )
         )
         group_of_row = np.full(len(qrels), -1)

@@ -36,6 +36,6 @@ def estimate_cell(estimate: Estimate | None, measure: Measure, options: OutputOp
         return Cell(MISSING)
     numbers = options.numbers
     text = format_statistic(estimate, options.value or "expected", lambda x: format_measured(x, measure, numbers))
-    if is_wide(estimate.cut) and options.value in (None, "expected"):
+    if is_wide(estimate.open_cut, numbers.digits) and options.value in (None, "expected"):
         mark += CUT
     return Cell(text, "" if options.value else format_range(estimate, numbers), mark)

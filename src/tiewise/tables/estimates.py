@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any
 
 from tiewise.tables.model import CUT, MAX_ROWS, Bar, Cell, Section, Table
-from tiewise.tables.wording import MIN_WIDTH, MISSING, PLAIN, NumberFormat
+from tiewise.tables.wording import MISSING, PLAIN, NumberFormat
 
 __all__ = [
     "describe_range",
@@ -49,7 +49,7 @@ def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = P
 def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[float], str] | None = None) -> str:
     """Minimum and maximum in brackets; empty if they look the same. `write` formats them in another way."""
     ends, write = (estimate.minimum, estimate.maximum), write or numbers.number
-    if None in ends or len(set(map(write, ends))) == 1:
+    if None in ends or len(set(map(numbers.number, ends))) == 1:
         return ""
     low, high = (format_statistic(estimate, name, write) for name in ("minimum", "maximum"))
     step = numbers.number(10**-numbers.digits)
@@ -57,13 +57,13 @@ def format_range(estimate: Any, numbers: NumberFormat = PLAIN, write: Callable[[
     return re.sub(r"[~≥≤](?=[<>])", "", f"[{low}, {high}]")  # on one side of zero, whatever the mark
 
 
-def is_wide(cut: tuple[float, float] | None) -> bool:
-    """Whether the bounds for lists that may have been cut leave an expected value open.
+def is_wide(cut: tuple[float, float] | None, digits: int = 3) -> bool:
+    """Whether the bounds for lists that may have been cut leave a digit of an expected value open.
 
-    >>> is_wide((0.302, 1.0)), is_wide((0.3, 0.30001)), is_wide(None)
+    >>> is_wide((0.302, 1.0)), is_wide((0.4916, 0.4919)), is_wide(None)
     (True, False, False)
     """
-    return cut is not None and cut[1] - cut[0] >= MIN_WIDTH
+    return cut is not None and f"{cut[0]:.{digits}f}" != f"{cut[1]:.{digits}f}"
 
 
 def explain_cut_marks(table: Table) -> Table:
@@ -107,7 +107,7 @@ def estimate_cell(
     '0.5000 [0.2500, 1.0000]'
     """
     text = format_statistic(estimate, "expected", write or numbers.number)
-    mark += CUT if is_wide(estimate.cut) else ""
+    mark += CUT if is_wide(estimate.open_cut, numbers.digits) else ""
     return Cell(text, format_range(estimate, numbers), mark, value=estimate.expected)
 
 
@@ -125,7 +125,7 @@ def estimate_table(heading: str, named: Iterable[tuple[object, Any]], total: int
         columns[""] = [Bar(e.minimum, e.expected, e.maximum, e.oblivious) if e.tied or e.bias else "" for e in each]
         columns |= {name: [_marked(e, name) for e in each] for name in ("std", "oblivious", "bias")}
     columns["residual"] = [e.residual for e in each]
-    columns["if lists were cut"] = [None if e.cut is None else PLAIN.interval(*e.cut) for e in each]
+    columns["if lists were cut"] = [PLAIN.interval(*e.cut) if is_wide(e.open_cut, PLAIN.digits) else None for e in each]
     known = {name: values for name, values in columns.items() if any(value is not None for value in values)}
     return Table.of_columns(known, {"bias": PLAIN.signed}, total=total)
 

@@ -86,6 +86,7 @@ class Counted(RunSource):
     ties: Mapping[str, TieGroups]  # by score type; "float64" is the scores as they are
     n_rows: int | None = None
     tied_rows: int | None = None  # rows that share their score with another row of their query
+    equal_share: float | None = None  # of neighbours in the ranked lists, those with equal scores
     new_ties: int | None = None  # tied rows that `score_dtype` made
     found: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): whether the list has a judged document
     n_queries: int | None = None
@@ -143,6 +144,7 @@ def count_lists(run: Run, request: Request) -> Counted:
         ties,
         n_rows=len(rounded),
         tied_rows=rounded.tied_rows,
+        equal_share=(len(rounded) - rounded.n_groups) / max(len(rounded) - len(rounded.queries), 1),
         new_ties=None if dtype is None else rounded.tied_rows - run.tied_rows,
         found=_has_judged(run, request.qrels, next(iter(ties.values()))),
         n_queries=len(run.queries),
@@ -160,7 +162,7 @@ def _count_condensed(run: Run, request: Request) -> Counted:
     counted = count_lists(run.judged_only(request.qrels), request)
     whole = count_lists(run, replace(request, orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
-    return replace(counted, ties=ties, found=whole.found, docs=whole.docs, judged_only=True)
+    return replace(counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True)
 
 
 def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:

@@ -64,9 +64,8 @@ class TieGroups:
     depth: int | None = None  # only ranks up to here count
     condensed_end: CondensedEnd | None = None  # of condensed lists; None: lists are whole
     complete: bool = False  # the lists are known to be whole, so none was cut inside its last tie group
-    complete_lists: NDArray[np.bool_] | None = (
-        None  # (n_queries,): lists of which this is known; None: of no single list
-    )
+    complete_lists: NDArray[np.bool_] | None = None  # (n_queries,): lists of which this is known; None: of no list
+    may_go_on: NDArray[np.bool_] | None = None  # (n_queries,): of a part of a run: lists that may be truncated there
 
     def __repr__(self) -> str:
         queries = count_noun(len(self.qrels.queries), "query", "queries")
@@ -177,9 +176,18 @@ class TieGroups:
 
     @cached_property
     def may_be_truncated(self) -> NDArray[np.bool_]:
-        """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,)."""
-        ends_tied = self.lowest_size > 1
-        return ends_tied if self.complete_lists is None else ends_tied & ~self.complete_lists
+        """Whether a list may have been cut among documents tied with its last one, (n_queries,).
+
+        It ends with tied documents, or the run looks truncated: at least three lists, and nine of ten, are of the
+        largest length. Then the next document may be tied with the last one, even if that stands alone.
+        """
+        if self.may_go_on is not None:
+            return self.may_go_on
+        longest = self.present & (self.length == self.length.max(initial=1))
+        n_longest = np.count_nonzero(longest)
+        looks_truncated = self.condensed_end is None and n_longest >= max(3, 0.9 * np.count_nonzero(self.present))
+        ends: NDArray[np.bool_] = (self.lowest_size > 1) | (longest & looks_truncated)
+        return ends if self.complete_lists is None else ends & ~self.complete_lists
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
@@ -190,7 +198,8 @@ class TieGroups:
         kept = (self.size > 0) & (self.score == whole.lowest[query])
         may_be_there = kept | ((self.size == 0) & (self.qrels.label >= 0))
         end = CondensedEnd(np.bincount(query[kept], minlength=n), np.bincount(query[may_be_there], minlength=n))
-        return replace(self, lowest=whole.lowest, lowest_size=whole.lowest_size, condensed_end=end)
+        counts = {"lowest": whole.lowest, "lowest_size": whole.lowest_size, "may_go_on": whole.may_be_truncated}
+        return replace(self, **counts, condensed_end=end)
 
     @property
     def last_start(self) -> Codes:
@@ -214,6 +223,7 @@ class TieGroups:
             length=self.last_start + ranks,
             lowest_size=ranks,
             condensed_end=None,
+            may_go_on=self.may_be_truncated,
         )
 
     @property
@@ -242,7 +252,7 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, unjudged=frozenset(unjudged))
+        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged))
         return merged if first.condensed_end is None else merged.condensed_from(merged)
 
     def counts(self) -> Counts:

@@ -11,7 +11,7 @@ width of the interval over queries. The grade says what follows from that:
 - ``unknown``: documents are tied, and there are no judgments
 
 Lists that may have been cut inside a tie group are worth a report, whatever the order of the documents listed changes:
-a measure whose bounds (`Estimate.cut`) show in four digits is graded ``report`` at least.
+a measure whose bounds (`Estimate.cut`) show in three digits is graded ``report`` at least.
 
 The range is the worst case, in every query at once. It is shown, but the grade does not depend on its size.
 """
@@ -125,7 +125,7 @@ def _effect(report: Report, measure: Measure, interval: tuple[float, float] | No
     size = max(abs(mean.bias or 0.0), 2 * (mean.std or 0.0))
     half = None if interval is None else (interval[1] - interval[0]) / 2
     order = next((name for name, measures in report.oblivious_orders.items() if measure in measures), None)
-    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half, order, mean.cut)
+    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half, order, mean.open_cut)
 
 
 def find_reversals(

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from tiewise.analysis.significance import ATOL, bootstrap_means
 from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.tables.records import Rows
 
 __all__ = ["RankRanges", "leaderboard", "rank_in_one_order", "rank_independently"]
@@ -86,7 +87,7 @@ def leaderboard(
     seed: int,
 ) -> Rows:
     """The systems by descending expectation, each with its rank intervals and its groups."""
-    mean = expected.mean(axis=0)
+    mean = sum_over_queries(expected) / len(expected)
     order = np.argsort(-mean, kind="stable")
     low, high, separates_queries = _bootstrap_ranks(expected, order, confidence, resamples, seed)
     rank = 1 + np.searchsorted(np.sort(-mean), -mean - ATOL, side="left")

@@ -14,7 +14,6 @@ from tiewise.analysis.comparison.answers import Answers, describe_answers
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.tables.estimates import is_wide
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
@@ -59,6 +58,7 @@ class PairComparison(Result):
     confidence: float = 0.95  #: of the intervals
     a_cut: tuple[float, float] | None = None  #: bounds on the expected value of a if its lists were cut in a tie group
     b_cut: tuple[float, float] | None = None  #: the same for b
+    may_be_cut: bool = False  #: whether documents are probably missing from lists, so that an expected value is open
     open_by_cuts: bool = False  #: whether these bounds overlap: documents that may be missing could put either ahead
 
     @property
@@ -72,11 +72,6 @@ class PairComparison(Result):
         """Whether some order of ties puts a ahead, and whether one puts b ahead."""
         low, high = self.difference.minimum, self.difference.maximum
         return high is not None and high > ATOL, low is not None and low < -ATOL
-
-    @property
-    def may_be_cut(self) -> bool:
-        """Whether documents may be missing from lists cut inside a tie group, so that an expected value is open."""
-        return is_wide(self.a_cut) or is_wide(self.b_cut)
 
     @property
     def final_p_value(self) -> float:

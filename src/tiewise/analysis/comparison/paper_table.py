@@ -93,7 +93,7 @@ def _column(
         Cell(
             format_statistic(mean, "expected", numbers.number),
             detail,
-            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs) + CUT * is_wide(mean.cut),
+            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs) + CUT * is_wide(mean.open_cut),
         )
         for name, mean, detail in zip(systems, means, details, strict=True)
     ]

@@ -33,6 +33,7 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
+from tiewise.tables.estimates import is_wide
 from tiewise.tables.latex import render_latex
 from tiewise.tables.model import Section, Table
 from tiewise.tables.records import Rows
@@ -251,7 +252,8 @@ class Compared(Result):
         std includes their covariances, and the range is that of one order, or contains it.
         """
         chosen, (name,) = self._find_measure(measure), self._find_systems(system)
-        return replace(self._analyze_ties((name,), chosen).difference, cut=self._mean(name, chosen).cut)
+        mean = self._mean(name, chosen)
+        return replace(self._analyze_ties((name,), chosen).difference, cut=mean.cut, cut_likely=mean.cut_likely)
 
     def estimates(self, system: str, measure: str | Measure | None = None) -> Estimates:
         """The estimates of one system for each of the queries compared."""
@@ -361,6 +363,7 @@ class Compared(Result):
         outcome, each, scale = self._analyze_ties((a, b), measure), aligned.difference, aligned.scale
         probabilities = outcome.probabilities
         p_value, p_holm, *ci = self._test_pair(a, b, measure, each)
+        means = {name: self._mean(name, measure) for name in (a, b)}
         return PairComparison(
             a=a,
             b=b,
@@ -385,9 +388,10 @@ class Compared(Result):
             ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._winners_by_tool(a, b, measure),
             confidence=self.confidence,
-            a_cut=self._mean(a, measure).cut,
-            b_cut=self._mean(b, measure).cut,
-            open_by_cuts=bool(find_open({name: self._mean(name, measure) for name in (a, b)})),
+            a_cut=means[a].cut,
+            b_cut=means[b].cut,
+            may_be_cut=any(is_wide(mean.open_cut) for mean in means.values()),
+            open_by_cuts=bool(find_open(means)),
         )
 
     def _mean(self, system: str, measure: Measure) -> Estimate:

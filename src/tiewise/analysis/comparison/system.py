@@ -21,6 +21,7 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.metrics import engine
+from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates, Methods
 from tiewise.metrics.tool_rules import TOOLS, Rule
@@ -183,7 +184,7 @@ class System:
         each, mean = expected[key][kept], self.report[measure].expected
         each = each[~np.isnan(each)]  # NaN: it is not defined there
         assert mean is not None
-        return bool(len(each)) and abs(float(each.sum() if measure.total else each.mean()) - mean) < 1e-9
+        return bool(len(each)) and abs(measure.aggregation.of_values(each) - mean) < 1e-9
 
 
 def _sample_orders(tied: TiedGroups, samples: int, seed: Sequence[int]) -> Floats:
@@ -280,7 +281,7 @@ class Aligned:
 
     def mean(self, values: Floats) -> Floats:
         """The mean over queries, as it is reported."""
-        return np.asarray(values.mean(axis=0) * self.scale)
+        return sum_over_queries(values) / len(values) * self.scale
 
     def take(self, systems: Sequence[int]) -> Aligned:
         """The columns of some systems."""

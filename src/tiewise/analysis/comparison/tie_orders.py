@@ -24,6 +24,7 @@ from tiewise.analysis.comparison.shared_order import link_groups
 from tiewise.analysis.comparison.system import Aligned, System
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
+from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.estimate import Estimate, Method
 
 __all__ = ["Orders", "TieOutcome", "analyze_tie_orders"]
@@ -71,13 +72,14 @@ def analyze_tie_orders(
     `values` has a column for each of the systems.
     """
     low, high = values.difference_range
-    minimum, maximum, variance = (float(column.sum()) for column in (low, high, values.variance))
+    minimum, maximum = (float(sum_over_queries(column)) for column in (low, high))
+    variance = float(values.variance.sum())
     method = values.method
     exact_extremes = method is None or not method.extremes.any()
     total = _Sum(minimum, maximum, variance, exact_range=exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
         total = _in_one_order(systems, values, total, across_queries=orders == "shared", seed=seed)
-    n, scale, expected = len(values.queries), values.scale, float(values.difference.mean())
+    n, scale, expected = len(values.queries), values.scale, float(sum_over_queries(values.difference)) / len(values.queries)
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
     if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
         probabilities = Probabilities.of_sign(expected)
