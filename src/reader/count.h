@@ -224,7 +224,7 @@ class Counter {
     if (descending_) {
       same_ += static_cast<int64_t>(found.same), tied_ += static_cast<int64_t>(found.same + found.sequences);
     } else {
-      count_sorted();
+      count_ties_sorted();
     }
   }
 
@@ -248,7 +248,7 @@ class Counter {
     copy_all(out_.given, exact_.given), copy_all(out_.rank, exact_.rank);
   }
 
-  void count_sorted() {
+  void count_ties_sorted() {
     sorted_.assign(value_ + low_, value_ + low_ + many_);
     std::sort(sorted_.begin(), sorted_.end());
     for (size_t at = 0; at < many_; ++at) {
