@@ -253,12 +253,20 @@ class Report(Result):
         return 0 if self._options.missing == "skip" else self._tally.missing_queries
 
     @property
+    def without_bounds(self) -> list[str]:
+        """The measures that lists which may have been cut can change, but by an unknown amount."""
+        if self._options.complete:
+            return []
+        reached = [one for one in self.measures if self._evaluation.reaches_last_group(one).any()]
+        return [str(one) for one in reached if self._means[one].cut is None]
+
+    @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
         if not self.cut_lists:
             return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
-        bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})
+        bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
         return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
