@@ -38,7 +38,8 @@ those for new evaluators.
 Where aims are missed, these are the reasons:
 
 * *Small calls.* A call makes some hundred NumPy operations on small arrays, each of which takes about a microsecond for
-  any number of queries. To evaluate many queries in one call costs little more than to evaluate one.
+  any number of queries, so a call for 50 queries takes about twice as long as a call for one. An evaluator of
+  pytrec_eval that is kept takes 18 µs for one query, a twentieth of what the drop-in takes.
 * *Many runs.* To prepare judgments takes a few milliseconds; the rest is reading and measuring, for each run again.
 * *`compare`.* When the aim was fixed it took 2.8 s. Most of what it costs beyond two evaluations now is
   10,000 bootstrap samples of 1,000 queries, and the values that other tools print.
