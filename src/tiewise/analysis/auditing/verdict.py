@@ -20,7 +20,7 @@ __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 MIN_DIFFERENCE = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
 MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does
-TOP = 10  # ties across deeper cutoffs matter only if there are no cutoffs up to this rank
+TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cutoffs up to this rank
 MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
 
 #: Problems with a remedy that is worth while even if the ties change nothing.
