@@ -151,11 +151,15 @@ def measure_section(one: tw.Measure) -> str:
 
 def spelled(value: object) -> str:
     """A default as it is written in a measure's name."""
+    if isinstance(value, bool):
+        return str(value)
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
 def allowed(param: Any) -> str:
     """What a parameter may be, in words."""
+    if isinstance(param.default, bool):
+        return "`True` or `False`"
     if param.choices:
         return ", ".join(f'`"{choice}"`' for choice in param.choices)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))

@@ -450,6 +450,24 @@ def test_identical_documents_are_distinguished_from_rounding():
 # -- verdicts -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("tied", "said"),
+    [
+        ((9, 10), "a tie lies across rank 10 in 100% of lists"),  # offsets: the documents at ranks 10 and 11
+        ((18, 19, 20), "a tie lies across rank 20 in 100% of lists"),
+        ((2, 3), "no tie lies across rank 1, 5, 10 or 20"),
+    ],
+)
+def test_the_verdict_names_the_cutoffs_that_were_looked_at(tied, said):
+    scores = [
+        100.0 - (tied[0] if place in tied else place) + place_of_list / 7
+        for place_of_list in range(10)
+        for place in range(30)
+    ]
+    found = tw.audit(run_of(np.array(scores), lists=10), cutoffs=(1, 5, 10, 20))
+    assert (found.across[20] > 0) is (20 in tied) and said in found.verdict and "of interest" not in found.verdict
+
+
 def labels(run: dict[str, dict[str, float]], seed: int = 0) -> dict[str, dict[str, int]]:
     """Random judgments, so that the order of ties matters."""
     chance = np.random.default_rng(seed)

@@ -253,11 +253,7 @@ class Report(Result):
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
         if not self.cut_lists or not self._evaluation.cut_is_likely:
             return False
-        known = {measure: mean.cut for measure, mean in self._means.items()}
-        return any(
-            is_wide(cut) or (cut is None and self._evaluation.reaches_last_group(measure).any())
-            for measure, cut in known.items()
-        )
+        return bool(self.without_bounds) or any(is_wide(mean.cut) for mean in self._means.values())
 
     @property
     def missing_as_zero(self) -> int:
@@ -265,12 +261,20 @@ class Report(Result):
         return 0 if self._options.missing == "skip" else self._tally.missing_queries
 
     @property
+    def without_bounds(self) -> list[str]:
+        """The measures that lists which may have been cut can change, but by an unknown amount."""
+        if self._options.complete:
+            return []
+        reached = [one for one in self.measures if self._evaluation.reaches_last_group(one).any()]
+        return [str(one) for one in reached if self._means[one].cut is None]
+
+    @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
         if not self.is_cut:
             return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
-        bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})
+        bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
         return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property

@@ -291,7 +291,7 @@ def _literal(node: ast.expr, word: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
-        raise MeasureError(f"'{word}': a parameter is a number or a quoted word.") from None
+        raise MeasureError(f"'{word}': a parameter is a number, True, False or a quoted word.") from None
 
 
 def _unknown(word: str) -> MeasureError:

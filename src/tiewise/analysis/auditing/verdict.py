@@ -20,7 +20,7 @@ __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 MIN_DIFFERENCE = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
 MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does
-TOP = 10  # ties across deeper cutoffs matter only if there are no cutoffs up to this rank
+TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cutoffs up to this rank
 MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
 
 #: Problems with a remedy that is worth while even if the ties change nothing.
@@ -104,11 +104,16 @@ def _judge_ties(
 
 
 def _judge_without_judgments(share: Mapping[int, float], tied: str, cause: str | None) -> _Finding:
-    top = [rank for rank in share if rank <= TOP] or list(share)
-    rank = max(top, key=lambda rank: share[rank], default=None)
-    crossed = 0.0 if rank is None else share[rank]
-    where = f"a tie lies across rank {rank} in {format_percent(crossed, in_words=True)} of lists"
-    facts = f"{tied}; {where}" if crossed else f"{tied}; no tie lies across a cutoff of interest"
+    top = {rank: lists for rank, lists in share.items() if rank <= TOP} or share
+    crossed = max(top.values(), default=0.0)
+    shown = top if crossed else share
+    rank = max(shown, key=lambda rank: shown[rank], default=None)
+    if rank is None:
+        facts = tied
+    elif shown[rank]:
+        facts = f"{tied}; a tie lies across rank {rank} in {format_percent(shown[rank], in_words=True)} of lists"
+    else:
+        facts = f"{tied}; no tie lies across rank {join_names([str(one) for one in share], 'or', limit=len(share))}"
     text = f"Effect of ties unknown without judgments: {facts}. Judgments (--qrels, qrels=) show what that changes."
     return _Finding("unknown", text, crossed >= MIN_LIST_SHARE or cause == "constant")
 

@@ -137,7 +137,10 @@ RBP = measure(_RBP)
 
 
 class _TrecRBP(LevelGains):
-    """Rank-biased precision as trec_eval 10 defines it: gains are divided by the query's highest one, if above 1.
+    """Rank-biased precision as trec_eval 10 defines it: gains are divided by the highest, at least by 1.
+
+    The highest is that of the query's judged documents and of the gains that `gains` gives to labels, whether or not
+    the query has these labels.
 
     >>> TrecRBP(p=0.5).of("(20)1")
     TrecRBP(p=0.5) 0.4375 [0.3125, 0.5625]
