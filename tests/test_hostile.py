@@ -412,6 +412,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "fuzz"))
 
 import arrow_tables as arrow_fuzz  # noqa: E402
 import fuzzing  # noqa: E402
+import parquet_files as parquet_fuzz  # noqa: E402
 import tensors as tensor_fuzz  # noqa: E402
 
 
@@ -427,8 +428,16 @@ def test_arrow_columns_of_the_corpus(name: str, tmp_path: Path) -> None:
     assert arrow_fuzz.failure((arrow_fuzz.CORPUS / name).read_bytes(), "", tmp_path) == ""
 
 
+@pytest.mark.parametrize("name", sorted(path.name for path in parquet_fuzz.CORPUS.iterdir()))
+def test_parquet_files_of_the_corpus(name: str, tmp_path: Path) -> None:
+    assert parquet_fuzz.failure((parquet_fuzz.CORPUS / name).read_bytes(), "", tmp_path) == ""
+
+
+FUZZERS = {"tensors": tensor_fuzz.FUZZER, "arrow": arrow_fuzz.FUZZER, "parquet": parquet_fuzz.FUZZER}
+
+
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("fuzzer", [tensor_fuzz.FUZZER, arrow_fuzz.FUZZER], ids=["tensors", "arrow"])
+@pytest.mark.parametrize("fuzzer", FUZZERS.values(), ids=FUZZERS)
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_a_short_run_of_the_fuzzers(fuzzer: fuzzing.Fuzzer, seed: int) -> None:
     assert fuzzing.search(fuzzer, seed, inputs=200) == fuzzing.Finding(200)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pickle
 
 import numpy as np
@@ -289,6 +290,44 @@ def test_parquet_shards(tmp_path):
     )
     short = scoring.Collection(paths, dims=9).search(queries, 5).to_dict()
     assert short == scoring.search(queries[:, :9], docs[:, :9].copy(), 5, doc_ids=names).to_dict()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1, 2], [3, 4], [5, None]], "column 'vector' lacks a number in row 2. Drop the row, or fill it in."),
+        ([[1, 2], [3, 4], None], r"column 'vector' has no vector in row 2 \(1 such row\). Drop it."),
+        ([[1, 2], [3, 4], [5, 6, 7]], "column 'vector' has vectors of 2 numbers and, in row 2, of 3. Use one length."),
+        ([[1, 2], [3, 4], [5]], "column 'vector' has vectors of 2 numbers and, in row 2, of 1. Use one length."),
+        ([[1, 2], [3, 4], []], "column 'vector' has an empty vector in row 2. Drop it."),
+    ],
+)
+def test_parquet_errors_do_not_depend_on_row_groups(vectors, message, rows, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for kind in ("int8", "float32"):
+        column = arrow.array(vectors, arrow.list_(arrow.type_for_alias(kind)))
+        table = arrow.table({"id": ["a", "b", "c"], "vector": column})
+        parquet.write_table(table, tmp_path / "docs.parquet", row_group_size=rows)
+        for dims in (None, 1):
+            with pytest.raises(InputError, match=rf"docs\.parquet: {message}$"):
+                scoring.Collection(tmp_path / "docs.parquet", dims=dims).search([[1.0, 1.0]], 2)
+
+
+@pytest.mark.parametrize("change", ["cut", "replace"])
+def test_a_parquet_file_that_changes_during_a_search(change, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "docs.parquet"
+    table = arrow.table({"id": [str(i) for i in range(N)], "vector": arrow.array(list(dense(N)))})
+    parquet.write_table(table, path, row_group_size=20)
+    collection = scoring.Collection(path)
+    if change == "cut":
+        os.truncate(path, 100)
+    else:
+        path.unlink()
+        parquet.write_table(table.slice(1), path)
+    with pytest.raises(InputError, match=r"docs\.parquet: was changed after it was first read\. Read it again\."):
+        collection.search(dense(QUERIES), 5)
 
 
 def test_files_on_a_device(tmp_path, on_device):

@@ -104,7 +104,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     """
     values = to_host(values)
     if hasattr(values, "dictionary_encode"):
-        _check_arrow(values, what)
+        check_arrow(values, f"The column of {what} ids")
         coded = _arrow_codes(values)
         if coded is not None:
             return coded
@@ -126,14 +126,14 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     return codes, list(index)
 
 
-def _check_arrow(column: Any, what: str) -> None:
+def check_arrow(column: Any, what: str) -> None:
     """Raise if an Arrow column is damaged: Arrow itself reads beyond its memory if an offset or a code is wrong."""
     arrow = need("pyarrow", "An Arrow table", "arrow")
     try:
         column.validate(full=True)
     except arrow.ArrowException as error:
         problem = str(error).splitlines()[0].rpartition("Invalid: ")[2].rstrip(".")
-        raise InputError(f"The column of {what} ids is damaged ({problem}). Create it again.") from None
+        raise InputError(f"{what} is damaged ({problem}). Create it again.") from None
 
 
 def _arrow_codes(column: Any) -> tuple[Codes, list[str]] | None:

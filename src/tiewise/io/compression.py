@@ -116,7 +116,7 @@ class Reread:
     def check(self) -> None:
         """Raise if the file was changed since it was first read."""
         if self._state() != self._first:
-            raise InputError(f"{self.path}: was changed after it was evaluated. Evaluate it again.")
+            raise InputError(f"{self.path}: was changed after it was first read. Read it again.")
 
     @cached_property
     def sha256(self) -> str:

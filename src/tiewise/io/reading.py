@@ -85,9 +85,9 @@ def read_table(
             format = "parquet"
             from tiewise.io.parquet import ParquetFrame
 
-            frame = ParquetFrame(stream.read(), name)
+            data = stream.read()
             with prefix_errors(name):
-                table = cls.from_frame(frame, **({"kind": kind} if cls is Qrels else {}))
+                table = cls.from_frame(ParquetFrame(data), **({"kind": kind} if cls is Qrels else {}))
     if not len(table):
         raise InputError(f"{name}: has no rows.")
     if has_subtopics(kind) and getattr(table, "subtopics", None) is None:
