@@ -182,8 +182,36 @@ def test_without_memory_for_an_analysis_the_files_are_named(folder, monkeypatch,
 def test_an_archive_of_arrays_is_no_bomb_either(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compression, "FREE_EXPANSION", 1 << 20)
     np.savez_compressed("bomb.npz", docs=np.zeros((1 << 12, 1 << 10), np.float32))
-    with pytest.raises(tw.InputError, match=r"^bomb\.npz: 'docs\.npy': grows over 250 times when decompressed\."):
-        read_tensors("bomb.npz")
+    with pytest.raises(tw.InputError, match=r"^bomb\.npz: 'docs': grows over 250 times when decompressed\."):
+        read_tensors("bomb.npz")["docs"]
+
+
+def test_members_of_an_archive_count_together(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compression, "FREE_EXPANSION", 1 << 22)
+    np.savez_compressed("several.npz", docs=np.ones((2, 3)), **{f"x{i}": np.zeros(1 << 18) for i in range(6)})
+    arrays = read_tensors("several.npz")
+    assert len(arrays) == 7 and arrays["docs"].shape == (2, 3)
+    with pytest.raises(tw.InputError, match=r"^several\.npz: 'x1': grows over 250 times when decompressed\."):
+        dict(arrays)
+
+
+def test_only_needed_members_of_an_archive_are_read(folder: Path) -> None:
+    """Six members of 200 MB, which are not needed, in a file of 1.2 MB."""
+    large = dict.fromkeys((f"x{i}" for i in range(6)), np.zeros(200_000_000, np.uint8))
+    np.savez_compressed("docs.npz", docs=np.eye(3, dtype=np.float32), **large)
+    np.savez("queries.npz", queries=np.eye(3, dtype=np.float32))
+    for command in ("score", "precisions"):
+        done = limited(folder, 1000, command, "queries.npz", "docs.npz", "-o", "out")
+        assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("value", [b"[]", b"{}", b'{"a":1}', b"1"])
+def test_a_small_compressed_document_is_no_bomb(value: bytes, folder: Path) -> None:
+    """Lists in lists take 25 times their size in memory."""
+    Path("run").write_bytes(gzip.compress(b'{"q": [' + (value + b",") * 4_000_000 + value + b"]}"))
+    for read in (tw.read_run, tw.read_qrels, lambda path: tw.evaluate("qrels", path, "AP")):
+        with pytest.raises(tw.InputError, match=r"^run: grows over 250 times when decompressed\."):
+            read("run")
 
 
 # -- hashes -----------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ class Stream:
             from hashlib import sha256  # here, since it takes time and not every use needs it
 
             self._hash = sha256()
-        self._file = file
+        self._file, self.n_raw = file, 0  # bytes read so far, before they are decompressed
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
@@ -72,6 +72,7 @@ class Stream:
     def _raw(self, file: IO[bytes]) -> Iterator[bytes]:
         size = min(HEAD, CHUNK)
         while chunk := file.read(size):
+            self.n_raw += len(chunk)
             if self._hash is not None:
                 self._hash.update(chunk)
             yield chunk
