@@ -172,6 +172,8 @@ def numbers(values: Any, what: str) -> Floats:
         raise InputError(
             f"An integer {what} beyond 2**53 has no exact float64, so distinct {what}s would tie. Scale them."
         )
+    if array.dtype.kind in "cm":
+        raise InputError(f"The {what}s are {array.dtype}, not real numbers.")
     if array.dtype.kind in "OUSM":
         check_each(what, ((f"row {row}", value) for row, value in enumerate(array.tolist())))
     return array.astype(np.float64, copy=not arrow)
@@ -258,10 +260,13 @@ def frame_columns(frame: Any) -> tuple[list[str], Callable[[str], Any]]:
 
 
 def to_host(values: Any) -> Any:
-    """A torch tensor as a NumPy array; other values unchanged."""
+    """A torch tensor as a NumPy array; other values unchanged. A masked value is an error, since NumPy drops masks."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
         return values.double().numpy() if values.is_floating_point() else values.numpy()
+    masked = np.argwhere(getattr(values, "mask", False)) if isinstance(values, np.ndarray) else ()
+    if len(masked):
+        raise InputError(f"The value at {masked[0].tolist()} is masked, one of {len(masked):,}. Drop or fill them.")
     return values
 
 
