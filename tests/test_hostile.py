@@ -214,6 +214,44 @@ def test_a_small_compressed_document_is_no_bomb(value: bytes, folder: Path) -> N
             read("run")
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_while_a_thread_evaluates(folder: Path) -> None:
+    """A thread stops within a cached value; a child that needs the same value of another object must not wait for it."""
+    code = """
+import os, signal, threading, tiewise as tw
+inside, leave = threading.Event(), threading.Event()
+
+@tw.measure
+class Slow(tw.Measure):
+    def payoff(self, rank):
+        return 1 / rank
+    def divisor(self, q):
+        if threading.current_thread() is not threading.main_thread():
+            inside.set()
+            leave.wait()
+        return q.relevant(self)
+
+def evaluate():
+    return tw.evaluate({"q": {"a": 2, "b": 1}}, {"q": {"a": 1.0, "b": 1.0}}, ["Slow", "AP"])["AP"].expected
+
+value = evaluate()
+thread = threading.Thread(target=evaluate)
+thread.start()
+assert inside.wait(60)
+child = os.fork()
+if not child:
+    signal.alarm(30)
+    os._exit(evaluate() != value)
+status = os.waitpid(child, 0)[1]
+leave.set()
+thread.join()
+print(status)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+    assert done.stdout == "0\n", done.stderr
+
+
 # -- hashes -----------------------------------------------------------------------------------------------------
 
 

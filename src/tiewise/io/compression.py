@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property, partial
+from functools import partial
 from glob import has_magic
 from importlib import import_module
 from itertools import chain
@@ -19,6 +19,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
+from tiewise.caching import cached_property
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.tables.optional import need
 from tiewise.tables.wording import escape_lines

@@ -10,12 +10,12 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tiewise.caching import cached_property
 from tiewise.errors import InputError
 from tiewise.scoring.backends import (
     Array,

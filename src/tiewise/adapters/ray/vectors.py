@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiewise import scoring
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.errors import InputError
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
