@@ -217,7 +217,7 @@ def test_a_small_compressed_document_is_no_bomb(value: bytes, folder: Path) -> N
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_while_a_thread_evaluates(folder: Path) -> None:
-    """A thread stops within a cached value; a child that needs the same value of another object must not wait for it."""
+    """A thread stops within a cached value; a child that needs that of another object must not wait for it."""
     code = """
 import os, signal, threading, tiewise as tw
 inside, leave = threading.Event(), threading.Event()

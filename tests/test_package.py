@@ -105,7 +105,7 @@ def test_an_import_by_name_is_seen(tmp_path):
 
 def test_cached_values_have_no_lock():
     """That of functools has one in Python 3.10 and 3.11: see `tiewise.caching`."""
-    for folder, path in modules():
+    for _, path in modules():
         assert not re.search(r"from functools import .*cached_property|functools\.cached_", path.read_text()), path
 
 

@@ -264,9 +264,9 @@ def to_host(values: Any) -> Any:
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
         return values.double().numpy() if values.is_floating_point() else values.numpy()
-    masked = np.argwhere(getattr(values, "mask", False)) if isinstance(values, np.ndarray) else ()
-    if len(masked):
-        raise InputError(f"The value at {masked[0].tolist()} is masked, one of {len(masked):,}. Drop or fill them.")
+    masked = np.argwhere(getattr(values, "mask", False)).tolist() if isinstance(values, np.ndarray) else []
+    if masked:
+        raise InputError(f"The value at {masked[0]} is masked, one of {len(masked):,}. Drop or fill them.")
     return values
 
 

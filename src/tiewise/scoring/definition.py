@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ CHUNK = 2**20
 MAX_THREADS, STEPS_PER_THREAD = 8, 2**18
 
 #: What the compiled kernels require of an array. The arrays of a safetensors file may begin at any byte.
-KERNEL_LAYOUT = ("C_CONTIGUOUS", "ALIGNED")
+KERNEL_LAYOUT: Final = ("C_CONTIGUOUS", "ALIGNED")
 
 Vectors = Any  # (n_rows, dims), float32 or float64, or SparseRows
 
