@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -328,6 +330,43 @@ def test_a_parquet_file_that_changes_during_a_search(change, tmp_path):
         parquet.write_table(table.slice(1), path)
     with pytest.raises(InputError, match=r"docs\.parquet: was changed after it was first read\. Read it again\."):
         collection.search(dense(QUERIES), 5)
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+@pytest.mark.parametrize("name", ["docs.npy", "docs.safetensors", "bits.npy"])
+def test_a_mapped_file_that_becomes_shorter(name, when, tmp_path):
+    """Reading beyond its end would kill the process (SIGBUS), so this is a process of its own."""
+    docs = dense(20_000)
+    np.save(tmp_path / "docs.npy", docs)
+    np.save(tmp_path / "bits.npy", np.packbits(docs > 0, axis=1))
+    pytest.importorskip("safetensors.numpy").save_file({"docs": docs}, tmp_path / "docs.safetensors")
+    code = """
+import os, sys, numpy as np, tiewise as tw
+from tiewise import scoring
+path, when = sys.argv[1:]
+bits = "bits" in path
+collection = scoring.Collection(path, fn="hamming" if bits else "dot")
+queries = np.zeros((2, 3), np.uint8) if bits else np.ones((2, 24), np.float32)
+cut = lambda *done: os.truncate(path, 1000)
+if when == "before":
+    cut()
+try:
+    collection.search(queries, 3, block=8000, progress=cut)
+except tw.InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / name, when], capture_output=True, text=True)
+    assert done.stdout == f"{tmp_path / name}: became shorter while it was read. Try again.\n", done
+
+
+def test_a_mapped_file_may_be_deleted_or_replaced(tmp_path):
+    queries, docs, path = dense(QUERIES), dense(N), tmp_path / "docs.npy"
+    np.save(path, docs)
+    collection, expected = scoring.Collection(path), scoring.search(queries, docs, 5).to_dict()
+    path.unlink()
+    assert collection.search(queries, 5).to_dict() == expected
+    np.save(path, docs[:2])
+    assert collection.search(queries, 5).to_dict() == expected
 
 
 def test_files_on_a_device(tmp_path, on_device):
