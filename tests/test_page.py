@@ -23,7 +23,7 @@ from tiewise.example import file
 
 pytest.importorskip("jinja2")
 pytest.importorskip("altair")
-vl_convert = pytest.importorskip("vl_convert")
+pytest.importorskip("vl_convert")
 
 from tiewise.output.page.charts import LANES
 from tiewise.output.page.content import collect_content
@@ -748,7 +748,7 @@ def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_pa
     def digest(text: str) -> str:
         return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
-    made, version = programs(tmp_path / "first"), vl_convert.__version__
+    made, version = programs(tmp_path / "first"), pytest.importorskip("vl_convert").__version__
     assert BUNDLES.get(version, digest(made)) == digest(made)
     monkeypatch.setitem(BUNDLES, version, digest(made))
     assert programs(tmp_path) == made
