@@ -32,7 +32,7 @@ LAYERS = (
     "adapters",
     "cli",
 )
-ROOT = {"__init__", "__main__", "_version", "errors"}
+ROOT = {"__init__", "__main__", "_version", "caching", "errors"}
 EXAMPLE = "example"  # data files
 
 #: Folders that load a module further down by its name, when it is needed.
@@ -101,6 +101,12 @@ def test_an_import_by_name_is_seen(tmp_path):
         'd = {"x": "tiewise.rankings"}\n'
     )
     assert named(tmp_path / "module.py") == {"output", "cli", "rankings"}
+
+
+def test_cached_values_have_no_lock():
+    """That of functools has one in Python 3.10 and 3.11: see `tiewise.caching`."""
+    for _, path in modules():
+        assert not re.search(r"from functools import .*cached_property|functools\.cached_", path.read_text()), path
 
 
 def test_import_loads_numpy_and_nothing_heavier():

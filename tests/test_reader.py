@@ -206,7 +206,7 @@ def test_a_changed_file_is_an_error(tmp_path: Path) -> None:
     report = tw.evaluate({"q1": {"d1": 1}}, path, "RR")
     path.write_text("q1 Q0 d1 1 0.25 t\nq1 Q0 d2 1 0.5 t\n")
     assert {row.value for row in report.oblivious_by_tool()} == {1.0, None}  # all tools were counted at once
-    with pytest.raises(tw.InputError, match="was changed after it was evaluated"):
+    with pytest.raises(tw.InputError, match="was changed after it was first read"):
         report.to_json()  # with the SHA-256 of the file
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, freeze
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError

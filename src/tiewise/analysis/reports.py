@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import caption_notes, describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
+from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from tiewise.analysis.reports import method_notes
 from tiewise.analysis.trec_lists import TrecLists
+from tiewise.caching import cached_property
 from tiewise.cli import options
 from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once

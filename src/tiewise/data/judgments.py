@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers
 from tiewise.data.documents import Documents
 from tiewise.data.mappings import check_mapping

@@ -18,7 +18,7 @@ from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
-from tiewise.io.parquet import unreadable
+from tiewise.io.parquet import parquet_errors
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
@@ -74,11 +74,9 @@ class ArrowRun(StreamedRun):
                 yield from opened.iter_batches(streaming.ROWS, columns=names)
             file.check()
 
-        try:
+        with parquet_errors():
             meta = parquet.read_metadata(path)
-        except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
-            raise InputError(unreadable(error)) from None
-        names = meta.schema.to_arrow_schema().names
+            names = meta.schema.to_arrow_schema().names
         return cls(names, meta.num_rows, batches, lambda: read_run(path, format="parquet"), file)
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, islice
 
+from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table

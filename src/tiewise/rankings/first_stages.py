@@ -12,13 +12,13 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress

@@ -9,7 +9,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
@@ -24,6 +23,7 @@ from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
+from tiewise.caching import cached_property
 from tiewise.data.columns import by_name
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tiewise.analysis.significance import bootstrap_intervals, loss_bounds, queries_for_loss
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
+from tiewise.caching import cached_property
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
