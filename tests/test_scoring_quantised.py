@@ -246,3 +246,18 @@ def test_documents_without_a_vector_are_counted_once():
     with pytest.raises(InputError, match=r"^2 documents of the run have no vector: 'd1', 'd2'"):
         scoring.rescore(run, np.ones((40, 2)), vectors, depth=3, **ids)
     assert scoring.rescore(run, np.ones((40, 2)), vectors, depth=1, **ids).to_dict()["q39"]["d0"] == 2.0
+
+
+def test_normalized_vectors():
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(40, 7)).astype(np.float32) * rng.uniform(0.1, 9, size=(40, 1)).astype(np.float32)
+    vectors[3] = 0
+    wide = vectors.astype(np.float64)
+    norms = np.sqrt(np.cumsum(wide * wide, axis=1)[:, -1:])
+    unit = (wide / np.where(norms > 0, norms, 1)).astype(np.float32)
+    for kind in ("int8", "int4", "binary"):
+        found, plain = scoring.quantize(vectors, kind, normalize=True), scoring.quantize(unit, kind)
+        assert np.array_equal(found.codes, plain.codes) and found.same_scale(plain)
+    sample = scoring.quantize(vectors[:9], calibration=vectors[9:], normalize=True)
+    assert np.array_equal(sample.codes, scoring.quantize(unit[:9], calibration=unit[9:]).codes)
+    assert np.array_equal(scoring.quantize(vectors[:9], calibration=sample, normalize=True).codes, sample.codes)

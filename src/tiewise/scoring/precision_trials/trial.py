@@ -68,7 +68,8 @@ def precisions(
       that are compared with those of float32, by RBO and RBR with persistence `phi`.
     - `repeats`: how often the search is timed; 0 for no timing. `samples`, `seed`: of the bootstrap over queries.
 
-    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments.
+    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments. For
+    cosine, vectors are divided by their lengths before they are quantised.
 
     >>> import numpy as np
     >>> docs = np.random.default_rng(0).normal(size=(200, 32)).astype(np.float32)
@@ -164,9 +165,9 @@ class _Tried:
     @cached_property
     def _operands(self) -> tuple[Any, Any]:
         queries, documents = self.trial.vectors(self.setup)
-        docs = store(documents, self.setup.docs)
+        docs = store(documents, self.setup.docs, self.trial.fn, "documents")
         scale = docs if isinstance(docs, Quantized) and self.setup.queries == self.setup.docs else None
-        return store(queries, self.setup.queries, scale), docs
+        return store(queries, self.setup.queries, self.trial.fn, "queries", scale), docs
 
     @cached_property
     def _collection(self) -> Collection:
@@ -238,10 +239,12 @@ def _matrix(given: Any, what: str) -> Array:
     array = backend.as_array(given, what)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
         raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
-    if not is_low_precision(dtype_name(array.dtype)):  # others are widened when they are used
+    name = dtype_name(array.dtype)
+    if not is_low_precision(name):  # others are widened when they are used
         array = backend.cast(array, backend.dtype("float32"))
     for rows in split(slice(0, len(array)), max(BLOCK // array.shape[1], 1)):
         if not backend.all_finite(array[rows]):
             row = backend.rows_not_finite(array[rows])[0] + rows.start
-            raise InputError(f"Row {row} of the {what} holds NaN or infinity, counted from 0. Remove it.")
+            large = "" if is_low_precision(name) else ", or a number too large for float32"
+            raise InputError(f"Row {row} of the {what} holds NaN or infinity{large}, counted from 0. Remove it.")
     return array
