@@ -261,3 +261,21 @@ def test_normalized_vectors():
     sample = scoring.quantize(vectors[:9], calibration=vectors[9:], normalize=True)
     assert np.array_equal(sample.codes, scoring.quantize(unit[:9], calibration=unit[9:]).codes)
     assert np.array_equal(scoring.quantize(vectors[:9], calibration=sample, normalize=True).codes, sample.codes)
+
+
+def test_bytes_of_sentence_transformers():
+    """Packed bits multiplied as numbers are named, and signed ones are refused with what converts them."""
+    library = pytest.importorskip("sentence_transformers.quantization", reason="sentence-transformers is not installed")
+    rng = np.random.default_rng(8)
+    docs, queries = rng.normal(size=(30, 64)).astype(np.float32), rng.normal(size=(4, 64)).astype(np.float32)
+    wanted = scoring.search(*(scoring.quantize(x, "binary") for x in (queries, docs)), 5, fn="hamming").to_dict()
+    packed = [library.quantize_embeddings(x, "ubinary") for x in (queries, docs)]
+    assert scoring.search(*packed, 5, fn="hamming").to_dict() == wanted
+    with pytest.warns(
+        tw.TiewiseWarning, match=r"are uint8 and are scored as numbers.*use fn='hamming' \(--fn hamming\)"
+    ):
+        scoring.Collection(packed[1]).search(packed[0], 5)
+    signed = [library.quantize_embeddings(x, "binary") for x in (queries, docs)]
+    with pytest.raises(InputError, match=r"are int8, .*precision='binary' become such bytes by x.view\(uint8\) \^ 128"):
+        scoring.search(*signed, 5, fn="hamming")
+    assert np.array_equal(signed[1].view(np.uint8) ^ 128, packed[1])
