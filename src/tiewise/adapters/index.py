@@ -78,6 +78,10 @@ def check(
     True
     """
     k = min(require_int(k, "k"), len(collection))
+    judged, exact_report = None if qrels is None else as_qrels(qrels), None
+    if judged is not None:  # first, because it checks ids
+        ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=())
+        exact_report = evaluate(None, ties, measures, oblivious=None)
     exact_seconds, exact = _timed(lambda: collection.search(queries, k, query_ids=query_ids))
     times, answer = [], None
     for _ in range(require_int(repeats, "repeats")):
@@ -86,12 +90,7 @@ def check(
     run = _as_run(answer, collection, exact.queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # a note says it
-        judged = None if qrels is None else as_qrels(qrels)
         report = None if judged is None else evaluate(judged, run, measures, oblivious=None)
-        exact_report = None
-        if judged is not None:
-            ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=())
-            exact_report = evaluate(None, ties, measures, oblivious=None)
     pair = {"index": run, "exact": exact}
     return IndexCheck(
         k=k,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
 from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend
-from tiewise.scoring.blocks import Scorer, warn
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand

@@ -84,7 +84,7 @@ def precisions(
     if fn not in FUNCTIONS:
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
-    trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths)
+    trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths, has_qrels=qrels is not None)
     dims = trial.docs.shape[1]
     setups = [Setup(), *(default_setups(dims, encoders or ()) if rows is None else map(Setup.parse, rows))]
     setups = list(dict.fromkeys(setups))
@@ -113,6 +113,8 @@ class _Trial:
         phi: float,
         depth: int,
         repeats: int,
+        *,
+        has_qrels: bool,
     ):
         self.queries, self.docs = _matrices(queries, docs)
         self._of_encoder = {name: _matrices(*pair, f" of '{name}'") for name, pair in encoders.items()}
@@ -122,8 +124,9 @@ class _Trial:
                     f"The encoder '{name}' has vectors of {len(pair[0]):,} queries and {len(pair[1]):,} documents, not "
                     f"of {len(self.queries):,} and {len(self.docs):,}."
                 )
-        self.query_ids = None if query_ids is None else Ids(query_ids, len(self.queries), "query").all
-        self.doc_ids = None if doc_ids is None else Ids(doc_ids, len(self.docs), "document").all
+        ids = Ids(query_ids, len(self.queries), "query"), Ids(doc_ids, len(self.docs), "document")
+        # Against the ranking's own documents, row numbers are right.
+        self.query_ids, self.doc_ids = (None if has_qrels and one.are_made_up else one.all for one in ids)
         self.fn, self.depth, self.phi, self.repeats = fn, depth, phi, repeats
 
     def vectors(self, setup: Setup) -> tuple[Array, Array]:
