@@ -92,9 +92,8 @@ class Run(Table):
             names = _id_column(doc_ids, "document")
             _check_range(found.document, found.offsets, len(names))
             documents = Documents(found.document.astype(np.int64), names, distinct=len(set(names)) == len(names))
-        given = {"query": query_ids, "document": doc_ids}
-        numbered = tuple(what for what, ids in given.items() if ids is None)
-        known: dict[str, Any] = {"complete_lists": found.complete_lists, "numbered": numbered}
+        known: dict[str, Any] = {"complete_lists": found.complete_lists}
+        known["numbered"] = ("query",) if query_ids is None else ()  # indices may be ids: usearch calls them keys
         built = cls(tuple(queries), found.offsets, documents, found.score, **known)
         check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
         return built
