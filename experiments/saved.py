@@ -59,7 +59,7 @@ def levels(logits: Any, hidden: Any, weight: Any, bias: Any, fn: str) -> dict[st
         "logit": scoring.logit(one(logits), fn=fn),
     }
     if hidden is not None:
-        found["head"] = scoring.logit(one(scoring.head(hidden, weight, bias)), fn=fn)
+        found["head"] = scoring.logit(one(scoring.head(hidden, weight, bias, precision="float64")), fn=fn)
     return found
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats, freeze
+from tiewise.data.columns import Codes, Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
@@ -69,6 +69,8 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
         return
     if not counted.n_rows and not counted.n_queries:
         raise InputError("The run is empty: it has no query.")
+    for what in counted.numbered:
+        warn_of_row_numbers(what, qrels.queries if what == "query" else qrels.docs)
     present = np.count_nonzero(counted.ties["float64"].present)
     if not present:
         of_run = list_examples(counted.queries, total=counted.n_queries)

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count, islice, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
 from tiewise.tables.optional import installed, need
 
 __all__ = [
+    "ID_OPTIONS",
     "Codes",
     "Floats",
     "by_name",
@@ -34,10 +35,14 @@ __all__ = [
     "project",
     "ranges",
     "sort_lists",
+    "warn_of_row_numbers",
 ]
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+#: The option that gives the ids of rows, in Python and in the shell.
+ID_OPTIONS = {"query": "query_ids (--query-ids)", "document": "doc_ids (--doc-ids)"}
 
 MAX_PROBLEMS = 10  # problems that an error lists
 
@@ -307,3 +312,12 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def warn_of_row_numbers(what: str, judged: Collection[str]) -> None:
+    """Warn if row numbers are the ids of queries or documents, but no judgment has the first of them, 0."""
+    if "0" not in judged:
+        warn(
+            f"{what.capitalize()} ids were not given: rows are numbered from 0, but {what} '0' is not judged. If the "
+            f"judgments have other ids, give {ID_OPTIONS[what]}."
+        )

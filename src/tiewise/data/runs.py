@@ -41,6 +41,7 @@ class Run(Table):
     rank: NDArray[np.int64] | None = field(default=None, kw_only=True)  # the file's rank column
     name: str | None = field(default=None, kw_only=True)  # the file's run tag
     complete_lists: NDArray[np.bool_] | None = field(default=None, kw_only=True)  # (n_queries,): not cut in a tie group
+    numbered: tuple[str, ...] = field(default=(), kw_only=True)  # whose ids are row numbers: "query", "document"
 
     noun = "run"
     value_names = SCORE_NAMES
@@ -91,7 +92,9 @@ class Run(Table):
             names = _id_column(doc_ids, "document")
             _check_range(found.document, found.offsets, len(names))
             documents = Documents(found.document.astype(np.int64), names, distinct=len(set(names)) == len(names))
-        built = cls(tuple(queries), found.offsets, documents, found.score, complete_lists=found.complete_lists)
+        known: dict[str, Any] = {"complete_lists": found.complete_lists}
+        known["numbered"] = ("query",) if query_ids is None else ()  # indices may be ids: usearch calls them keys
+        built = cls(tuple(queries), found.offsets, documents, found.score, **known)
         check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
         return built
 

@@ -53,6 +53,7 @@ class MemoryRun(StreamedRun):
 
     def _count_anew(self, request: Request) -> Counted:
         counted = count_lists(self._run, request) if native() is None else super()._count(request)
+        counted = replace(counted, numbered=self._run.numbered)
         is_known = self._run.complete_lists is not None and request.score_dtype is None
         return self._mark_complete(counted) if is_known else counted
 

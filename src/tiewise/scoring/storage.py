@@ -398,9 +398,10 @@ def _bit_storage(source: Backend, array: Array, what: str) -> Storage:
     """Bits from bytes as `packbits` makes them, or from truth values."""
     name = dtype_name(array.dtype)
     if name not in ("uint8", "bool"):
+        signed = ". Those of sentence-transformers' precision='binary' become such bytes by x.view(uint8) ^ 128"
         raise InputError(
             f"The {what} are {name}, but fn='hamming' compares bits: uint8 from packbits, bool, or quantize(..., "
-            "to='binary')."
+            f"to='binary'){signed if name == 'int8' else ''}."
         )
     if name == "bool":
         return Bits(source, pack_bits(source, array), array.shape[1])

@@ -96,6 +96,7 @@ class Counted(RunSource):
     score_dtype: str | None = None  # the type to which scores were rounded before counting
     judged_only: bool = False  # whether unjudged documents were removed before counting
     fingerprints: Fingerprints | None = None  # of rows, below the limit of the request
+    numbered: tuple[str, ...] = ()  # whose ids are row numbers: "query", "document"
 
     @staticmethod
     def of(ties: TieGroups) -> Counted:
