@@ -73,6 +73,15 @@ class _SampledInfAP(type(tw.infAP)):
         return mean * math.nan, variance
 
 
+@pytest.mark.parametrize("ranking", ["1" * 54, f"({'10' * 27})", "1" * 30 + "(00)"])
+def test_nothing_is_left_of_a_judged_list(ranking):
+    found = tw.RBPresid.of(ranking)
+    assert (found.expected, found.minimum, found.maximum, found.std) == (0, 0, 0, 0)
+    assert math.copysign(1, found.expected) == 1
+    length = len(ranking.strip("()").replace("(", ""))
+    assert tw.RBP(p=0.5).of(ranking).residual == pytest.approx(0.5**length, rel=1e-12)
+
+
 def test_a_geometric_mean_is_not_compared():
     runs = {"A": {"q": {"a": 1.0, "b": 0.5}}, "B": {"q": {"b": 1.0, "a": 0.5}}}
     with pytest.raises(tw.MeasureError, match="Compare LogAP instead: in one order of ties its mean is"):

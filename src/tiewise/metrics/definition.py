@@ -245,8 +245,8 @@ class Measure:
         """Whether it is a diversity measure, which needs judgments for subtopics."""
         return self.part is not None
 
-    def judged_weight(self) -> Measure | None:
-        """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
+    def residual(self, q: GroupedJudgments) -> Floats | None:
+        """What unjudged and unseen documents could still add, expected, for each query. Here: not known."""
         return None
 
     @cached_property
@@ -259,10 +259,7 @@ class Measure:
         if distinguishes is None and not cls.is_built_in():
             names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain", "list_moments")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
-        if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
-            return True
-        judged_weight = self.judged_weight()
-        return judged_weight is not None and judged_weight.needs_all_judged
+        return bool(distinguishes or self.gain(zero)[0] or self.relevant(zero)[0])
 
     @cached_property
     def sorts_by_label(self) -> bool:
