@@ -112,7 +112,9 @@ def _unjudged_weight(
     return segment_sum(query, between + share * (p**start - p**end), n_queries), last
 
 
-def _unjudged_in_groups(p: float, q: GroupedJudgments, judged: Floats, depth: Floats) -> tuple[Floats, Floats]:
+def _unjudged_in_groups(
+    p: float, q: GroupedJudgments, judged: NDArray[Any], depth: NDArray[Any]
+) -> tuple[Floats, Floats]:
     """The same, expected over the orders of ties, with `judged` documents in each tie group."""
     depth, share = depth[q.group_query], (q.group_size - judged) / q.group_size
     start, end = np.minimum(q.group_start, depth), np.minimum(q.group_start + q.group_size, depth)
