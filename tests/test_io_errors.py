@@ -95,8 +95,8 @@ def test_a_wrong_number_of_columns() -> None:
     )
     # More words may follow the tag, but where the fourth is no rank, an id may hold a blank.
     assert complaint(read_run, GOOD + "302 Q0 two words 2 9.0 tag\n") == (
-        f"run:2: 7 columns instead of 6 {columns}: '302 Q0 two words 2 9.0 tag'. The tag is not 'tag': does an id contain "
-        "a blank?"
+        f"run:2: 7 columns instead of 6 {columns}: '302 Q0 two words 2 9.0 tag'. "
+        "The tag is not 'tag': does an id contain a blank?"
     )
     assert complaint(read_run, "302 Q0 two words 2 9.0 tag\n") == (
         f"run:1: 7 columns, which fits no run: '302 Q0 two words 2 9.0 tag'. Expected {SIX} or 'query document rank'."

@@ -297,10 +297,9 @@ def find_problem(line: bytes, layout: Layout) -> str | None:
     if len(cells) != len(layout.columns):
         text = line.strip()[:300].decode(errors="replace")
         text = text if len(text) <= 60 else text[:60] + "…"
-        problem = (
-            f"{describe_width(len(cells))} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {text!r}"
-        )
-        if layout.tag and len(cells) > len(layout.columns) and cells[len(layout.columns) - 1] != layout.tag:
+        width = len(layout.columns)
+        problem = f"{describe_width(len(cells))} instead of {width} ({' '.join(layout.columns)}): {text!r}"
+        if layout.tag and len(cells) > width and cells[width - 1] != layout.tag:
             problem += f". The tag is not {layout.tag.decode(errors='replace')!r}: does an id contain a blank?"
         return problem
     texts = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))

@@ -204,13 +204,13 @@ class _RBPresid(Measure):
     aliases = ("rbp_resid",)
 
     def gain(self, label: Floats) -> Floats:
-        return (label >= 0).astype(np.float64)
+        return -(label >= 0).astype(np.float64)  # a judged document lowers it
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         return label >= 1
 
     def key(self, label: Floats) -> Floats:
-        return -self.gain(label)
+        return self.gain(label)
 
     def values(self, order: Order) -> Floats:
         rows = order.rank <= order.grouped.length[order.query]
