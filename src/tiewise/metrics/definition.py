@@ -323,8 +323,10 @@ class Measure:
     def __hash__(self) -> int:
         return self._hash
 
-    def __call__(self, /, **params: Any) -> Self:
+    def __call__(self, /, *unnamed: Any, **params: Any) -> Self:
         """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
+        if unnamed:
+            raise MeasureError(f"{self.stem}({unnamed[0]!r}): parameters have names. A cutoff: {self.stem} @ 10.")
         own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
         return type(self)(**(own | self._values() | params))
 

@@ -138,10 +138,10 @@ class _RBP(Binary):
     gains: str = param("binary", choices=("binary", "graded", "judged"))
     max: float = param(1, above=0)
 
-    def __call__(self, /, **params: Any) -> _RBP:
+    def __call__(self, /, *unnamed: Any, **params: Any) -> _RBP:
         if {"p", "phi"} <= params.keys():
             raise MeasureError("RBP: p and phi are two names of one parameter. Give one of them.")
-        return super().__call__(**{"p" if name == "phi" else name: value for name, value in params.items()})
+        return super().__call__(*unnamed, **{"p" if name == "phi" else name: value for name, value in params.items()})
 
     def gain(self, label: Floats) -> Floats:
         if self.gains == "binary":
