@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tiewise.metrics.estimate import Estimate
     from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 
-__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "param"]
+__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "check_size", "param"]
 
 
 class Sampling(NamedTuple):
@@ -43,6 +43,13 @@ class Sampling(NamedTuple):
 
 
 SAMPLING = Sampling()
+
+
+def check_size(number: float) -> float:
+    """The number; a ValueError if it is so large or so small that sums and squares with it would not be finite."""
+    if number != 0 and not 1e-12 <= abs(number) <= 1e12:
+        raise ValueError("Numbers are 0, or from 1e-12 to 1e12 in size.")
+    return number
 
 
 class Param(NamedTuple):
@@ -84,7 +91,7 @@ class Param(NamedTuple):
                 raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use {known}.")
             return
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value):  # type: ignore[arg-type]
+        if not number or not abs(value) < math.inf:  # type: ignore[arg-type]
             raise MeasureError(f"{who}: {self.name}={value!r} is no number.")
         if not self.above < value < self.below:  # type: ignore[operator]
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
@@ -297,6 +304,11 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
+            if self.is_built_in() and isinstance(value, (int, float, np.number)):
+                try:
+                    check_size(float(value) if isinstance(value, np.number) else value)
+                except ValueError as error:
+                    raise MeasureError(f"{self.stem}: {name} is not possible. {error}") from None
         plain = {name: self.params[name].canonical(value) for name, value in params.items()}
         vars(self).update(plain, cutoff=cutoff, judged_only=bool(judged_only))
 
