@@ -133,7 +133,9 @@ void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) 
     int64_t whole = 0;
     const int many = static_cast<int>(found.size());  // words after a tag do not count, if the rank is one
     const bool more = layout.tag >= 0 && many > layout.columns && integer(found[layout.rank], whole);
-    int wanted = !nul && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
+    const size_t cut = line.find('\r');  // only blanks may follow it
+    const bool whole_line = cut == Id::npos || cells(line.substr(cut), false).empty();
+    int wanted = !nul && whole_line && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
     if (wanted && layout.kind == 'l' && std::isinf(want)) wanted = 0;
     if (wanted && layout.kind == 'r' && !(want >= 1 && want < 9007199254740992.0 && want == std::floor(want))) wanted = 0;
     const bool is_irregular = irregular < rows.irregular.size() && rows.irregular[irregular] == here;

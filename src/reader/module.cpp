@@ -119,12 +119,14 @@ struct Judged {
 };
 
 // Parse a text. The memory of the block is reused.
-void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
+void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag,
+           nb::bytes run_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
+  const Id tag(run_tag.c_str(), run_tag.size());
   block.owners = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
+  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag, tag);
 }
 
 // An Arrow column, and the arrays that own its memory.
@@ -356,7 +358,8 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
-      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
+      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a,
+           "run_tag"_a)
       .def("columns", &columns, "parts"_a)
       .def("read_lists", &read_lists, "lists"_a)
       .def("read_rows", &read_rows, "queries"_a, "offsets"_a, "ids"_a, "places"_a, "value"_a, "rank"_a.none())

@@ -247,6 +247,10 @@ class Evaluation:
         if rule.order is None or not self.knows(rule):
             return None
         grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
+        if rule.labels == "cut" and not self.qrels.has_whole_labels:
+            ties = grouped.ties
+            grouped = GroupedJudgments(replace(ties, qrels=ties.qrels.with_whole_labels()))
+            return engine.value(measure, grouped, grouped.oblivious(rule.order))
         key = measure, grouped, rule.order  # several tools have one rule
         if key not in self._in_order:
             self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))

@@ -291,8 +291,17 @@ class Report(Result):
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
-        for number in sorted(set(self._without_relevant.values()) - {0}):
-            some = [str(m) for m, n in self._without_relevant.items() if n == number]
+        qrels = self._evaluation.qrels
+        highest = float(qrels.label.max(initial=0.0))
+        low = {m: level for m in self.measures if 0 < highest < (level := float(getattr(m, "rel", 0)))}
+        if low:
+            levels = " and ".join(f"rel={level:g}" for level in dict.fromkeys(low.values()))
+            notes.append(
+                f"All labels are below {levels} (the highest is {highest:g}), so no document is relevant for "
+                f"{', '.join(map(str, low))}. Lower it: AP(rel={highest / 2:.2g}), or -l {highest / 2:.2g}."
+            )
+        for number in sorted({n for m, n in self._without_relevant.items() if m not in low} - {0}):
+            some = [str(m) for m, n in self._without_relevant.items() if n == number and m not in low]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
@@ -324,7 +333,10 @@ class Report(Result):
                         f"{describe_chance(found.values())}. Check whether the order depends on the labels: candidates "
                         "may have been listed so, or ids may go with their sources."
                     )
-        qrels = self._evaluation.qrels
+            rules = {rule_for(order, measure).labels for measure in measures if not measure.needs_subtopics}
+            if rules - {"any"} and not qrels.has_whole_labels:
+                does = "cuts them to" if "cut" in rules else "takes only"
+                notes.append(f"Labels are not whole numbers: {order} {does} whole ones. Here they count as they are.")
         notes.extend(explain_clipped_labels(self.measures, qrels.label))
         if any(measure.needs_subtopics for measure in self.measures) and qrels.has_one_subtopic_each:
             notes.append(
@@ -377,6 +389,9 @@ class Report(Result):
         mean, evaluation, absent = self._means[measure].expected, self._evaluation, self._tally.missing_queries
         if rule.missing == "error" and absent:
             why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+        if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
+            why = "refuses labels that are not whole numbers"
             return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         own = rule.measure or measure
         per_query = evaluation.in_order(own, rule)

@@ -109,7 +109,7 @@ class TrecLists:
 
     def is_undefined(self, measure: Measure) -> bool:
         """Whether trec_eval divides 0 by 0 for a query: it prints nan there and in the mean."""
-        if not self._judged_only or not isinstance(measure, Interpolated):
+        if not (self._judged_only or self._depth == 0) or not isinstance(measure, Interpolated):
             return False  # no list is empty
         grouped, _ = self._orders[measure.needs_all_judged]
         return bool(measure.is_undefined(grouped).any())

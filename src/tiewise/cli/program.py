@@ -88,7 +88,7 @@ class Program(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from tiewise.data.native import native
 
@@ -121,7 +121,7 @@ SHELL: dict[str, Any] = EAGER | {
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
-@option("--version", "", "Show the version.", **EAGER, callback=_show_version)
+@option("--version", "", "Show the version.", **EAGER, callback=show_version)
 @option("--install-completion [SHELL]", "", "Install completion for bash, zsh or fish.", **SHELL)
 @option("--show-completion [SHELL]", "", "Print the completion script of a shell.", **SHELL)
 @click.pass_context

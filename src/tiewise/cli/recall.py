@@ -27,13 +27,19 @@ EXAMPLES = (
 
 
 def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[Any]]:
-    """Converts the text of an option to a list."""
+    """Converts the texts of a repeatable option to one list."""
 
-    def callback(ctx: click.Context, param: click.Parameter, value: str) -> list[Any]:
-        try:
-            return [convert(word) for word in value.replace(",", " ").split()]
-        except ValueError:
-            raise click.BadParameter(f"'{value}' is not a list of numbers. Write it like {example}.") from None
+    def callback(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[Any]:
+        found: dict[Any, None] = {}
+        for text in value:
+            try:
+                numbers = [convert(word) for word in text.replace(",", " ").split()]
+            except ValueError:
+                numbers = []
+            if not numbers:
+                raise click.BadParameter(f"'{text}' is not a list of numbers. Write it like {example}.")
+            found |= dict.fromkeys(numbers)
+        return [*found]
 
     return callback
 
@@ -45,14 +51,18 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     "--phi NUMBERS",
     MEASURES,
     "One or more persistences, above 0 and below 1: how far down the reference counts.",
-    default="0.8,0.9",
+    multiple=True,
+    default=("0.8,0.9",),
+    default_note="0.8,0.9",
     callback=_list_of(float, "0.8,0.9"),
 )
 @option(
     "--depths NUMBERS",
     MEASURES,
     "How many documents of each run the reranker reads: one or more numbers; 'all' is the whole list.",
-    default="10,20,50,100",
+    multiple=True,
+    default=("10,20,50,100",),
+    default_note="10,20,50,100",
     old_names=["--depth"],
     callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
 )

@@ -64,6 +64,15 @@ class Qrels(Table):
         "(`tiewise evaluate --qrels-kind diversity`)."
     )
 
+    @property
+    def has_whole_labels(self) -> bool:
+        """Whether all labels are whole numbers."""
+        return bool((self.value == np.trunc(self.value)).all())
+
+    def with_whole_labels(self) -> Qrels:
+        """The same judgments without the fractions of labels, as trec_eval reads them: 2.7 is 2."""
+        return replace(self, value=freeze(np.trunc(self.value)))
+
     # -- constructors -----------------------------------------------------------------------------------------
 
     @classmethod

@@ -163,7 +163,7 @@ def estimates_of(
     for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
         each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
         for measure, one in zip(batch, each, strict=True):
-            judged_weight, aggregation = measure.judged_weight(), measure.aggregation
+            aggregation = measure.aggregation
             is_geometric = aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
             found[measure] = Estimates(
                 measure.name,
@@ -173,7 +173,7 @@ def estimates_of(
                 maximum=one.maximum,
                 variance=one.variance,
                 oblivious=one.oblivious,
-                residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
+                residual=measure.residual(grouped),
                 cut=one.cut,
                 method=one.method,
                 aggregation=aggregation,

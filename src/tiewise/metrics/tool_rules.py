@@ -30,6 +30,7 @@ class Rule:
     measure: Measure | None = None  # what the tool computes under this name, if not the same
     retrieved_only: bool = False  # relevant documents that were not retrieved are unknown to the tool
     skips_no_relevant: bool = False  # queries without a relevant document are left out
+    labels: str = "any"  # that are not whole numbers: "any" counts them, "cut" cuts off the fraction, "error" refuses
     why: str = ""
 
 
@@ -91,9 +92,9 @@ def _binary(measure: Measure) -> Measure:
     return measure(gains="binary") if _is(measure, c.nDCG) else measure
 
 
-_TREC = Rule("docid-desc")
-_TREC_10 = Rule("docid-desc", missing="error")
-_TREC_9 = Rule("docid-desc", "float32")
+_TREC = Rule("docid-desc", labels="error")
+_TREC_10 = Rule("docid-desc", missing="error", labels="cut")
+_TREC_9 = Rule("docid-desc", "float32", labels="error")  # as pytrec_eval reads labels
 _NDEVAL = Rule("docid-asc")
 
 
@@ -122,7 +123,8 @@ def _trec_eval(measure: Measure) -> Rule | None:
 
 
 def _trec_eval_9(measure: Measure) -> Rule | None:
-    return _of_9(measure) if _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure) else None
+    has = _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure)
+    return replace(_of_9(measure), labels="cut") if has else None
 
 
 def _pytrec_eval(measure: Measure) -> Rule | None:
@@ -165,7 +167,7 @@ def _ir_measures(measure: Measure) -> Rule | None:
     if _is(measure, c.RR) and cut:
         return Rule("docid-asc", missing="zero")
     if cut and measure.uncut in (c.ERR(max=4), c.nDCG(gains="exp")):
-        return Rule("docid-desc", missing="zero", why="rounds to 5 decimals")
+        return Rule("docid-desc", missing="zero", labels="error", why="rounds to 5 decimals")
     if not _in_trec_eval(measure) or _is(measure, *_NOT_IN_IR_MEASURES):
         return None
     return replace(_of_9(measure), missing="skip" if measure.total else "zero")
@@ -187,7 +189,7 @@ def _mteb(measure: Measure) -> Rule | None:
 
 def _mteb_before(measure: Measure) -> Rule | None:
     if measure.cutoff is not None and _is(measure, c.RR):
-        return Rule("given")
+        return Rule("given", labels="error")
     return _mteb(measure)
 
 
@@ -220,7 +222,7 @@ TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         Tool("trec_eval", "10", _TREC_10, _trec_eval, condenses=True),
-        Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9, condenses=True),
+        Tool("trec_eval-9", "up to 9.0.8", replace(_TREC_9, labels="cut"), _trec_eval_9, condenses=True),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
         Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),

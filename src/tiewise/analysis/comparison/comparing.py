@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Number
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -80,6 +81,8 @@ def compare(
             )
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
+    if any(isinstance(run, Mapping) and any(isinstance(x, Number) for x in run.values()) for run in runs.values()):
+        raise InputError("These are the lists of one run. Name each run: {'A': run, 'B': other}.")
     named = by_name(runs, "system")
     baseline = None if baseline is None else identifier(baseline, "system")
     if len(named) < 2:
