@@ -258,6 +258,8 @@ def test_normalized_vectors():
     for kind in ("int8", "int4", "binary"):
         found, plain = scoring.quantize(vectors, kind, normalize=True), scoring.quantize(unit, kind)
         assert np.array_equal(found.codes, plain.codes) and found.same_scale(plain)
+        torch = pytest.importorskip("torch")
+        assert np.array_equal(scoring.quantize(torch.from_numpy(vectors), kind, normalize=True).codes, plain.codes)
     sample = scoring.quantize(vectors[:9], calibration=vectors[9:], normalize=True)
     assert np.array_equal(sample.codes, scoring.quantize(unit[:9], calibration=unit[9:]).codes)
     assert np.array_equal(scoring.quantize(vectors[:9], calibration=sample, normalize=True).codes, sample.codes)
