@@ -473,8 +473,8 @@ def test_cuts_are_noted_only_where_they_are_likely_and_show():
 
 
 def test_the_note_on_cut_lists_names_measures_without_bounds():
-    qrels = dict.fromkeys(("q", "p"), {"a": 1, "b": 2, "z": 1})
-    run = dict.fromkeys(qrels, {"a": 2.0, "b": 1.0, "c": 1.0})
+    qrels = {query: {"a": 1, "b": 2, "z": 1} for query in ("q", "p")}
+    run = {query: {"a": 2.0, "b": 1.0, "c": 1.0} for query in qrels}
     with pytest.warns(CutWarning):
         report = tw.evaluate(qrels, run, ["AP", "Compat(normalize=False)", "G", "P@1"])
     assert report.without_bounds == ["Compat(normalize=False)", "G"]  # P@1 does not look so far

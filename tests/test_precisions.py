@@ -389,7 +389,9 @@ def test_vectors_of_a_narrow_type_are_not_widened(vectors, kind):
     queries, docs, qrels = (x.astype(TYPES[kind]) if isinstance(x, np.ndarray) else x for x in vectors)
     rows = ["float32/float8", "float8", "int8", "binary"]
     wide = [x.astype(np.float32) for x in (queries, docs)]
-    found, truth = (tw.precisions(*both, qrels, rows=rows, repeats=0, resamples=100) for both in ((queries, docs), wide))
+    found, truth = (
+        tw.precisions(*both, qrels, rows=rows, repeats=0, resamples=100) for both in ((queries, docs), wide)
+    )
     assert [row.expected for row in found.rows] == [row.expected for row in truth.rows]
 
 

@@ -106,7 +106,9 @@ def test_what_to_choose(pairs):
     assert [row.setup for row in without.rows] == ["logit", "native"]
     assert without.choice.setup == "logit" and without.sentence.startswith("Choose logit: ")
     unsure = pairs.precisions(reference=pairs.exact, rows=["native"], max_loss=1e-6)
-    assert unsure.choice is None and unsure.sentence.startswith(("40 queries cannot show a loss below 1e-06", "Stay with float32"))
+    assert unsure.choice is None and unsure.sentence.startswith(
+        ("40 queries cannot show a loss below 1e-06", "Stay with float32")
+    )
 
 
 def test_logits_from_hidden_states_alone(pairs):

@@ -28,7 +28,9 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     >>> find_open({name: Estimate(expected=expected[name], cut=cuts[name]) for name in cuts})
     [['A', 'B'], ['C', 'D']]
     """
-    ends = {name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
+    ends = {
+        name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None
+    }
     wide = {name for name in ends if is_wide(runs[name].open_cut)}
     groups: list[list[str]] = []
     for name, (low, high) in ends.items():

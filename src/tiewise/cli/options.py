@@ -209,7 +209,13 @@ significance = apply_all(
             default="permutation",
         ),
         option("--confidence NUMBER", SIGNIFICANCE, "The confidence of intervals.", type=float, default=0.95),
-        option("--resamples N", SIGNIFICANCE, "The number of resamples of the queries and sign flips.", type=int, default=10_000),
+        option(
+            "--resamples N",
+            SIGNIFICANCE,
+            "The number of resamples of the queries and sign flips.",
+            type=int,
+            default=10_000,
+        ),
         option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
         option(
             "--orders NAME",

@@ -163,7 +163,9 @@ def _count_condensed(run: Run, request: Request) -> Counted:
     counted = count_lists(run.judged_only(request.qrels), request)
     whole = count_lists(run, replace(request, orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
-    return replace(counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True)
+    return replace(
+        counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True
+    )
 
 
 def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:

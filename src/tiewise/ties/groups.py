@@ -252,7 +252,9 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged))
+        merged = replace(
+            first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged)
+        )
         return merged if first.condensed_end is None else merged.condensed_from(merged)
 
     def counts(self) -> Counts:

@@ -61,7 +61,7 @@ def compare(
       one order for all runs, and another in each query.
     - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. If
       all differences are equal, ``"t"`` has no variance to divide by, and the permutation test is used.
-    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of everything that is drawn.
+    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of all random draws.
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
     >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}

@@ -88,7 +88,14 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
+        how = {
+            "orders": orders,
+            "test": test,
+            "confidence": confidence,
+            "resamples": resamples,
+            "seed": seed,
+            **options,
+        }
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {

@@ -70,7 +70,7 @@ def write_report(
     ``minilm-fp32``). `precisions` adds a table of `precisions` or `reranker_precisions`: the result, what its `to_dict`
     gave, or a JSON file that ``tiewise precisions`` wrote.
 
-    `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. The page
+    `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. It
     shows `command` as its origin, and the names of files, with `full_paths` their paths; `progress(done, total)` is
     called after each run.
 
