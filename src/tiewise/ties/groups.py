@@ -198,8 +198,8 @@ class TieGroups:
         kept = (self.size > 0) & (self.score == whole.lowest[query])
         may_be_there = kept | ((self.size == 0) & (self.qrels.label >= 0))
         end = CondensedEnd(np.bincount(query[kept], minlength=n), np.bincount(query[may_be_there], minlength=n))
-        counts = {"lowest": whole.lowest, "lowest_size": whole.lowest_size, "may_go_on": whole.may_be_truncated}
-        return replace(self, **counts, condensed_end=end)
+        lowest, size, may_go_on = whole.lowest, whole.lowest_size, whole.may_be_truncated
+        return replace(self, lowest=lowest, lowest_size=size, may_go_on=may_go_on, condensed_end=end)
 
     @property
     def last_start(self) -> Codes:
