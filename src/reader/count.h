@@ -3,6 +3,7 @@
 // elements of the same arrays.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -40,10 +41,11 @@ inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* 
 }
 
 // Look up judged documents. `length`: the length of the list of each judged query. `row`: the row of each judged document,
-// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the
-// rows whose document appears in its list for the second time.
+// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. `has_self`:
+// whether it has a document with the query's own id. Returns the rows whose document appears in its list for the second
+// time.
 inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length,
-                                    int64_t* row, bool* found) {
+                                    int64_t* row, bool* found, bool* has_self) {
   std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
   std::vector<bool> reported;
@@ -77,6 +79,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, c
       any |= at != Index::none;
     }
     found[query] = any;
+    has_self[query] = find(rows.queries[list], hashed(rows.queries[list])) != Index::none;
   }
   return duplicates;
 }
@@ -202,19 +205,23 @@ class Counter {
       : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups), exact_value_(exact_value),
         exact_(exact) {}
 
-  // Count all lists. Returns the number of rows that share their score with another row of their list.
-  int64_t count_all(const int64_t* place) {
-    int64_t tied = 0;
-    for (size_t list = 0; list < rows_.queries.size(); ++list) tied += count_list(list, place[list]);
-    return tied;
+  // Count all lists. Returns the number of rows that share their score with another row of their list, and the trend of
+  // the scores along the lists: see `Trend` in tiewise.ties.counted.
+  std::array<int64_t, 5> count_all(const int64_t* place) {
+    std::array<int64_t, 5> totals{};
+    for (size_t list = 0; list < rows_.queries.size(); ++list) totals[0] += count_list(list, place[list], totals);
+    return totals;
   }
 
  private:
-  int64_t count_list(size_t list, int64_t place) {
+  int64_t count_list(size_t list, int64_t place, std::array<int64_t, 5>& totals) {
     low_ = rows_.offsets[list];
     many_ = rows_.offsets[list + 1] - low_;
     const Neighbours found = neighbours(value_ + low_, many_);
     descending_ = found.rises == 0;
+    const bool rising = found.rises && found.rises + found.same + 1 == many_;
+    totals[1] += rising, totals[2] += descending_ && found.same + 1 < many_, totals[3] += found.same + 1 < many_;
+    totals[4] += rising ? found.rises : 0;
     if (place >= 0 && exact_value_ && same_groups(found)) {
       copy(place);
     } else if (place >= 0 && many_) {

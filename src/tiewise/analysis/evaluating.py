@@ -52,6 +52,8 @@ def evaluate(
     - `depth`: only the first ranks count. `judged_only`: unjudged documents, and those with a label below 0, are
       removed first, as ``trec_eval -J`` does.
     - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+    - `drop_self`: documents with the id of their query are removed first, as BEIR and some tasks of MTEB do;
+      ``oblivious="beir"`` includes it. `distances`: the scores are distances, lowest first; they are negated.
     - `samples` and `seed`: the number of random orders, and their seed, for the few statistics that have no closed form
       and too many arrangements of ties to enumerate; `Estimate.method` says which.
 

@@ -21,10 +21,20 @@ from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
+from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, task_drops_self, tool_for
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, cut_lists_note, describe_chance, format_z, join_names
+from tiewise.tables.wording import (
+    MIN_WIDTH,
+    PLAIN,
+    count_noun,
+    cut_lists_note,
+    describe_chance,
+    format_z,
+    join_names,
+    spell_option,
+    trend_note,
+)
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -290,6 +300,7 @@ class Report(Result):
                 f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
                 "Do the ids of run and qrels match?"
             )
+        notes.extend(self._input_notes())
         if from_.new_ties:
             more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
@@ -317,6 +328,29 @@ class Report(Result):
             )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
         return tuple(notes)
+
+    def _input_notes(self) -> Iterator[str]:
+        """What the run may hold by mistake, where that changes a number."""
+        evaluation, trend = self._evaluation, self._evaluation.counted.trend
+        if trend is not None and (note := trend_note(trend)) and self._changes(evaluation.edited(distances=True)):
+            yield note
+        queries, lists = evaluation.self_queries, self._tally.retrieved_queries
+        if queries > lists / 100 and self._changes(evaluation.without_self):
+            yield (
+                f"In {queries:,} of {count_noun(lists, 'list')} there is a document with the id of the query. BEIR and "
+                f"some tasks of MTEB drop it: add {spell_option('drop_self')} to do the same."
+            )
+
+    def _changes(self, other: Evaluation | None) -> bool:
+        """Whether another evaluation changes a digit that is shown; True if that cannot be known."""
+        if other is None:
+            return True
+        means = {measure: found.mean() for measure, found in other.estimates(self.measures).items()}
+        fields = ("expected", "minimum", "maximum")
+        values = (
+            (getattr(mean, name), getattr(self._means[one], name)) for one, mean in means.items() for name in fields
+        )
+        return any(a != b if a is None or b is None else abs(a - b) >= MIN_WIDTH for a, b in values)
 
     @cached_property
     def _without_relevant(self) -> dict[Measure, int]:
@@ -358,7 +392,11 @@ class Report(Result):
         rule = tool.rule(measure)
         if rule is None:
             return None
-        mean, evaluation, absent = self._means[measure].expected, self._evaluation, self._tally.missing_queries
+        mean, absent = self._means[measure].expected, self._tally.missing_queries
+        evaluation, self_note = self._as_read_by(tool)
+        if evaluation is None:
+            why = f"{self_note}: add {spell_option('drop_self')}"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         if rule.missing == "error" and absent:
             why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
             return ToolValue(tool.name, tool.version, measure.name, None, None, why)
@@ -374,8 +412,23 @@ class Report(Result):
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = measure.aggregation.of_values(per_query[kept])
-        note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
+        note = "; ".join(filter(None, [self_note, f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
+
+    def drops_self(self, tool: Tool) -> bool | None:
+        """Whether a tool drops documents of this run that have the id of their query; None if some of its tasks do."""
+        if not self._evaluation.self_queries:
+            return False
+        return tool.drops_self or (tool.in_some_tasks and task_drops_self(self._evaluation.counted.source))
+
+    def _as_read_by(self, tool: Tool) -> tuple[Evaluation | None, str]:
+        """The run without what a tool drops, and a note on that; None if the run cannot be read any more."""
+        evaluation, drops = self._evaluation, self.drops_self(tool)
+        documents = f"documents with the id of their query, in {count_noun(evaluation.self_queries, 'list')}"
+        if drops:
+            return evaluation.without_self, f"drops {documents}"
+        some = f"some of its tasks drop {documents}: add {spell_option('drop_self')} for these"
+        return evaluation, some if drops is None else ""
 
     # -- doors out --------------------------------------------------------------------------------------------
 

@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import SCORE_NAMES, Run
+from tiewise.data.runs import SCORE_NAMES, Run, Trend
 from tiewise.data.source import Source
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
+from tiewise.io.memory_run import MemoryRun
 from tiewise.io.parquet import unreadable
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
@@ -40,6 +41,7 @@ class ArrowRun(StreamedRun):
         read: Callable[[], Run],
         file: Reread | None = None,
     ):
+        self._has_ranks = "rank" in names
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
@@ -89,6 +91,10 @@ class ArrowRun(StreamedRun):
     def rows(self) -> Run:
         """The same run as columns."""
         return self._read_rows()
+
+    def rank_trend(self) -> Trend | None:
+        """See `RunSource`."""
+        return MemoryRun(self.rows()).rank_trend() if self._has_ranks else None
 
     def _read(self, counting: Counting) -> bool:
         if counting.needs_ranks:

@@ -12,7 +12,7 @@ from functools import partial
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
@@ -48,6 +48,13 @@ class FileRun(StreamedRun):
         """The same run as columns."""
         self._file.check()
         return read_run(self._file.path, format=self._format)
+
+    def rank_trend(self) -> Trend | None:
+        """The trend of the first lists along the rank column."""
+        layout, parts = self._blocks(list_blocks)
+        block = reader().Block()
+        parse(block, next(parts), Problems(layout, self._file.path, strict=True), 1, ranks=True)
+        return None if block.rank is None else Trend.of(block.value, block.offsets, block.rank)
 
     def _read(self, counting: Counting) -> bool:
         self._file.check()

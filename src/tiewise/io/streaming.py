@@ -18,6 +18,7 @@ import numpy as np
 
 from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
@@ -79,7 +80,7 @@ class _ScoreView:
     def clear(self) -> None:
         """Discard all counts, or begin to count."""
         n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
-        self.tied_rows = 0
+        self.tied_rows, self.trend = 0, Trend(0, 0, 0, 0)
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
         self.start, self.size = np.zeros((2, n_judged), np.int64)
         self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
@@ -87,8 +88,10 @@ class _ScoreView:
         before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
         self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> int:
-        """Count a block and return the number of its tied rows.
+    def count(
+        self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None
+    ) -> tuple[int, Trend]:
+        """Count a block and return the number of its tied rows, and the trend of its lists.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
         """
@@ -96,8 +99,8 @@ class _ScoreView:
         for dtype in self.dtypes:
             value = project(value, dtype)
         own, groups = self.scores is None, None if exact is None else exact._groups
-        tied: int = block.count(judged, value, place, row, own, self._groups, groups)
-        return tied
+        tied, *trend = block.count(judged, value, place, row, own, self._groups, groups)
+        return tied, Trend(*trend)
 
 
 @dataclass
@@ -110,7 +113,7 @@ class _BlockResult:
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
-    tied_rows: list[int] = field(default_factory=list)  # by score view
+    views: list[tuple[int, Trend]] = field(default_factory=list)  # by score view: tied rows, and the trend of the lists
     has_ranks: bool = True
     not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
@@ -186,7 +189,7 @@ class Counting:
         self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
-        self._present, self._found = np.zeros((2, len(self.qrels.queries)), bool)
+        self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
         for view in self._all_views:
             view.clear()
 
@@ -210,15 +213,17 @@ class Counting:
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, tied in zip(self._all_views, block.tied_rows, strict=False):
+            for view, (tied, trend) in zip(self._all_views, block.views, strict=False):
                 view.tied_rows += tied
+                view.trend = Trend.sum([view.trend, trend])
         return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
 
     def counted(self) -> Counted:
         """The result."""
         if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
-        tied_rows = next(iter(self._views.values())).tied_rows
+        first = next(iter(self._views.values()))
+        tied_rows = first.tied_rows
         ties = {dtype: self._tie_groups(view) for dtype, view in self._views.items()}
         return Counted(
             ties,
@@ -231,6 +236,8 @@ class Counting:
             docs=self._docs,
             score_dtype=self._score_dtype,
             fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
+            has_self=self._has_self,
+            trend=first.trend,
         )
 
     def _tie_groups(self, view: _ScoreView) -> TieGroups:
@@ -293,7 +300,7 @@ class Counting:
         block.look_up_queries(self._judged, place)
         if not self._others.claim(block, place, self._present):  # so one thread fills the arrays of a query, once
             return _BlockResult(not_contiguous=True)
-        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found)
+        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
@@ -302,7 +309,7 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            tied_rows=self._count_views(block, place),
+            views=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
@@ -321,8 +328,8 @@ class Counting:
         found = block.lists_with_any(lists, own, *documents.compiled(rows))
         self._found[place[found]] = True
 
-    def _count_views(self, block: Any, place: Codes) -> list[int]:
-        """Count a block for all score types; the numbers of tied rows."""
+    def _count_views(self, block: Any, place: Codes) -> list[tuple[int, Trend]]:
+        """Count a block for all score types; the numbers of tied rows, and the trends."""
         views = self._all_views
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
@@ -53,6 +53,10 @@ class RunSource(ABC):
     @abstractmethod
     def rows(self) -> Run:
         """All rows as columns: for what tie groups do not hold."""
+
+    def rank_trend(self) -> Trend | None:
+        """The trend of the scores along the rank column, perhaps of the first lists only; None without such a column."""
+        return None
 
     def count(
         self,
@@ -95,6 +99,10 @@ class Counted(RunSource):
     score_dtype: str | None = None  # the type to which scores were rounded before counting
     judged_only: bool = False  # whether unjudged documents were removed before counting
     fingerprints: Fingerprints | None = None  # of rows, below the limit of the request
+    has_self: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): the list has a document with the query's id
+    trend: Trend | None = None  # of the scores along the lists
+    drop_self: bool = False  # whether documents with the id of their query were removed before counting
+    distances: bool = False  # whether scores were negated before counting
 
     @staticmethod
     def of(ties: TieGroups) -> Counted:
@@ -151,6 +159,8 @@ def count_lists(run: Run, request: Request) -> Counted:
         source=run.source,
         score_dtype=dtype,
         fingerprints=fingerprint_rows(run, request.fingerprint_limit) if request.fingerprint_limit else None,
+        has_self=np.isin(positions(run.query_index, request.qrels.queries), run.query[run.self_rows]),
+        trend=rounded.trend(),
     )
 
 

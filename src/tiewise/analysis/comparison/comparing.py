@@ -52,7 +52,7 @@ def compare(
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
     `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
-    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`).
+    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `drop_self`, `distances`, `oblivious`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
     - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
@@ -102,9 +102,9 @@ def compare(
         raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
     if orders != "independent":  # an order for several runs is an order of all their documents
         kept = {measure: align(systems, measure).kept for measure in measured}
-        for system, source in zip(systems, sources.values(), strict=True):
+        for system in systems:
             with prefix_errors(f"Run '{system.name}'"):
-                system.find_documents(source.rows(), kept, across_queries=orders == "shared")
+                system.find_documents(kept, across_queries=orders == "shared")
     compared = Compared(systems, measured, baseline, orders, test, confidence, samples, seed)
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)

@@ -22,6 +22,7 @@ from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures
+from tiewise.analysis.options import Options
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
@@ -30,6 +31,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
+from tiewise.io.edited_run import edit_source
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
@@ -74,10 +76,13 @@ def collect_content(
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
-    read = {name: _read(name, run) for name, run in named.items()}
+    checked = Options.of("write_report", options)
+    edits = {"drop_self": checked.drop_self, "distances": checked.distances}
+    # Each is counted once, for all that follows.
+    sources = {name: edit_source(MemoryRun(_read(name, run)), **edits) for name, run in named.items()}
+    read = {name: source.rows() for name, source in sources.items()}
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)
-    sources = {name: MemoryRun(run) for name, run in read.items()}  # each is counted once, for all that follows
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
     options |= {"complete": complete}
     with warnings.catch_warnings():
