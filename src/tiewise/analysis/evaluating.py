@@ -14,6 +14,7 @@ from tiewise.analysis.options import EvaluateNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
+from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
@@ -70,6 +71,7 @@ def evaluate(
     checked = Options.of("evaluate", options)
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
+    check_not_swapped(qrels, run, judged, source)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)

@@ -158,7 +158,7 @@ class Evaluation:
         """The same without documents that have the id of their query; None if the run cannot be read any more."""
         return self.edited(drop_self=True) if self.self_queries else self
 
-    def edited(self, **changes: bool) -> Evaluation | None:
+    def edited(self, **changes: Any) -> Evaluation | None:
         """The same run with `drop_self` or `distances`; None if the run cannot be read any more."""
         if self.source is None or isinstance(self.source, Counted):
             return None

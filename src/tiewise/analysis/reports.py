@@ -279,6 +279,11 @@ class Report(Result):
     @cached_property
     def other_notes(self) -> tuple[str, ...]:
         """The notes without that on cut lists, which several runs have together."""
+        return (*self.input_notes, *self._result_notes())
+
+    @cached_property
+    def input_notes(self) -> tuple[str, ...]:
+        """The notes on what was given: queries left out, ids that do not match, scores that may be distances."""
         from_, notes = self._tally, []
         if from_.missing_queries:
             how = "left out" if self._options.missing == "skip" else "counted as 0"
@@ -297,10 +302,14 @@ class Report(Result):
                 notes.append(f"{measure} is not defined for {queries} left out.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
-                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
-                "Do the ids of run and qrels match?"
+                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved."
+                + " Do the ids of run and qrels match?" * (self._unfound > 0.9 * from_.retrieved_queries)
             )
-        notes.extend(self._input_notes())
+        return (*notes, *self._suspicions())
+
+    def _result_notes(self) -> Iterator[str]:
+        """The notes on what was made of it."""
+        from_, notes = self._tally, list[str]()
         if from_.new_ties:
             more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
@@ -327,9 +336,9 @@ class Report(Result):
                 "the second column of their file the subtopic?"
             )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
-        return tuple(notes)
+        return iter(notes)
 
-    def _input_notes(self) -> Iterator[str]:
+    def _suspicions(self) -> Iterator[str]:
         """What the run may hold by mistake, where that changes a number."""
         evaluation, trend = self._evaluation, self._evaluation.counted.trend
         if trend is not None and (note := trend_note(trend)) and self._changes(evaluation.edited(distances=True)):

@@ -38,7 +38,7 @@ class Trend(NamedTuple):
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
         """The trend of all lists of several parts."""
-        return cls(*np.sum([(0, 0, 0, 0), *parts], axis=0).tolist())
+        return cls._make(np.sum([(0, 0, 0, 0), *parts], axis=0).tolist())
 
     @classmethod
     def of(cls, value: Floats, offsets: Codes, rank: NDArray[np.int64] | None = None) -> Trend:
@@ -56,8 +56,8 @@ class Trend(NamedTuple):
             for moved in (value[1:] > value[:-1], value[1:] < value[:-1])
         )
         rising = (up > 0) & (down == 0)
-        falling, differs = (down > 0) & (up == 0), (up > 0) | (down > 0)
-        return cls(*(int(np.count_nonzero(lists)) for lists in (rising, falling, differs)), int(up[rising].sum()))
+        kinds = (rising, (down > 0) & (up == 0), (up > 0) | (down > 0))
+        return cls._make([*(int(np.count_nonzero(lists)) for lists in kinds), int(up[rising].sum())])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

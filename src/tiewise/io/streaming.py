@@ -88,9 +88,7 @@ class _ScoreView:
         before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
         self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
 
-    def count(
-        self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None
-    ) -> tuple[int, Trend]:
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> tuple[int, Trend]:
         """Count a block and return the number of its tied rows, and the trend of its lists.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.

@@ -55,7 +55,7 @@ class RunSource(ABC):
         """All rows as columns: for what tie groups do not hold."""
 
     def rank_trend(self) -> Trend | None:
-        """The trend of the scores along the rank column, perhaps of the first lists only; None without such a column."""
+        """The trend of the scores along the rank column, perhaps of the first lists only; None without ranks."""
         return None
 
     def count(

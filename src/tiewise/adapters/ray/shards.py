@@ -211,7 +211,7 @@ def _merge_facts(shards: Sequence[ShardSummary], names: Sequence[str], ties_know
         whole = hashes[0] if len(hashes) == 1 else sha256("\n".join(hashes).encode()).hexdigest()
         name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names):,} shards)"
         facts["source"] = Source(name, whole, ", ".join(sorted({source.format for source in sources})))
-    facts["has_self"] = np.logical_or.reduce([one.has_self for one in each])
+    facts["has_self"] = np.logical_or.reduce([one.has_self for one in each if one.has_self is not None])
     unjudged = [query for shard in shards for query in shard.unjudged]
     if ties_known and len(set(unjudged)) == len(unjudged):
         facts["tied_rows"] = sum(one.tied_rows or 0 for one in each)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, pairwise
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures
-from tiewise.analysis.options import Options
+from tiewise.analysis.options import EvaluateNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
 from tiewise.data.columns import by_name
@@ -76,7 +76,7 @@ def collect_content(
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
-    checked = Options.of("write_report", options)
+    checked = Options.of("write_report", cast(EvaluateNames, options))
     edits = {"drop_self": checked.drop_self, "distances": checked.distances}
     # Each is counted once, for all that follows.
     sources = {name: edit_source(MemoryRun(_read(name, run)), **edits) for name, run in named.items()}
