@@ -174,6 +174,38 @@ def test_a_report_knows_beir_after_pickling():
     assert pickle.loads(pickle.dumps(report)).oblivious_by_tool() == wanted
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int8"])  # of integers, many tie
+def test_tie_groups_of_vectors_without_self(dtype):
+    from tiewise import scoring
+    from tiewise.adapters import index
+
+    rng = np.random.default_rng(5)
+    vectors = rng.integers(-1, 2, (40, 4)).astype(dtype)
+    docs, queries = [f"d{at}" for at in range(40)], [f"d{at}" for at in range(0, 40, 3)] + ["other"]
+    matrix = np.vstack([vectors[::3], vectors[:1]])
+    qrels = {query: {docs[one]: 1 for one in rng.choice(40, 6, replace=False)} for query in queries}
+    options = {"query_ids": queries, "doc_ids": docs, "orders": ["docid-desc", "docid-asc", "given"]}
+    ties = scoring.tie_groups(matrix, vectors, qrels, drop_self=True, **options)
+    full = scoring.search(matrix, vectors, 40, query_ids=queries, doc_ids=docs)
+    for order in ("docid-desc", "docid-asc"):
+        found = tw.evaluate(None, ties, ["nDCG@10", "AP", "R@5"], oblivious=order)
+        wanted = tw.evaluate(qrels, full, ["nDCG@10", "AP", "R@5"], oblivious=order, complete=True, drop_self=True)
+        for measure in found:
+            assert found.per_query(measure) == wanted.per_query(measure)
+    collection = scoring.Collection(vectors, doc_ids=docs)
+
+    def search(queries, k):
+        scores = np.asarray(queries, dtype=float) @ vectors.T.astype(float)
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(scores, best, 1), best
+
+    checked = index.check(search, collection, matrix, 40, qrels=qrels, query_ids=queries, drop_self=True)
+    assert checked.exact.report["nDCG@10"].expected == wanted["nDCG@10"].expected
+    assert checked.index.report["nDCG@10"].expected == wanted["nDCG@10"].expected
+    with pytest.raises(tw.InputError, match="drop_self needs the whole collection"):
+        collection.tie_groups(matrix, qrels, query_ids=queries, scores=np.zeros(3), drop_self=True)
+
+
 # -- distances ----------------------------------------------------------------------------------------------------
 
 

@@ -38,7 +38,7 @@ class Trend(NamedTuple):
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
         """The trend of all lists of several parts."""
-        return cls._make(np.sum([(0, 0, 0, 0), *parts], axis=0).tolist())
+        return cls._make(map(sum, zip((0, 0, 0, 0), *parts, strict=True)))
 
     @classmethod
     def of(cls, value: Floats, offsets: Codes, rank: NDArray[np.int64] | None = None) -> Trend:
