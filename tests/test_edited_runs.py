@@ -317,7 +317,8 @@ def test_swapped_arguments_are_an_error():
         tw.evaluate(
             {query: {f"d{query}": 0.25 + at / 7, "e": at / 9} for at, query in enumerate("xyz")}, one_each, "RR"
         )
-    tw.evaluate(tw.Qrels.from_dict(scores), labels, "nDCG@10", complete=True)  # the type says what it is
+    as_floats = {query: {doc: float(label) for doc, label in docs.items()} for query, docs in labels.items()}
+    tw.evaluate(scores, as_floats, "nDCG@10", complete=True)
 
 
 @pytest.mark.parametrize(
@@ -325,6 +326,7 @@ def test_swapped_arguments_are_an_error():
     [
         ({"a": 0.9, "b": 0.4}, {"a": 2, "b": 1}),  # ranks from the last one
         ({"a": 0.9, "b": 0.4}, {"a": 40, "b": 40}),
+        ({"a": 0.9, "b": 0.4}, {"a": 1.0, "b": 1.0}),  # a constant scorer
         ({"a": 0.5, "b": 0.5, "c": 1, "d": 0}, {"a": 1, "b": 0, "c": 3, "d": 3}),  # ratings
         ({"a": 1, "b": 0}, {"a": 1, "b": 0}),
         ({"a": 0.9, "b": 0.4}, {"a": 0.5, "b": 0.5}),

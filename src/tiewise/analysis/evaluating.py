@@ -71,7 +71,7 @@ def evaluate(
     checked = Options.of("evaluate", options)
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
-    check_not_swapped(qrels, run, judged, source)
+    check_not_swapped(qrels, run, judged)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if report.cut_lists:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)

@@ -97,24 +97,24 @@ def as_qrels(qrels: QrelsLike, *, format: str | None = None, kind: Kind = "adhoc
     return _convert(Qrels, qrels, format, kind=kind)
 
 
-def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | None, source: RunSource) -> None:
-    """Raise if scores were very likely given as judgments, and labels as a run. `Qrels` and `Run` say what they are.
+def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | None) -> None:
+    """Raise if scores were very likely given as judgments, and labels as a run, both in dictionaries.
 
-    Most labels are fractions, and few are equal; all scores are small whole numbers, and some are equal or 0.
+    Most labels are fractions, and few are equal; all scores are small integers, and some are equal or 0.
     """
-    if judged is None or isinstance(qrels, Qrels) or isinstance(run, (Run, TieGroups, RunSource)):
+    if judged is None or not (isinstance(qrels, Mapping) and isinstance(run, Mapping)):
         return
-    label, whole = judged.label, judged.label == np.round(judged.label)
-    if np.count_nonzero(whole) >= len(label) / 2 or len(np.unique(label)) <= len(label) / 2:
+    whole = judged.label == np.round(judged.label)
+    if np.count_nonzero(whole) >= len(whole) / 2 or len(np.unique(judged.label)) <= len(whole) / 2:
         return
-    rows = source.rows()
-    score = rows.value
-    if not len(score) or (score != np.round(score)).any() or score.min() < 0 or score.max() > MAX_LABEL:
+    lists = [list(docs.values()) for docs in run.values() if isinstance(docs, Mapping)]
+    scores: set[Any] = {score for values in lists for score in values}
+    if not scores or not all(type(score) is int and 0 <= score <= MAX_LABEL for score in scores):
         return
-    if rows.tied_rows or (score == 0).any() or len(score) == len(rows.queries):
+    if 0 in scores or len(lists) == sum(map(len, lists)) or any(len(set(values)) < len(values) for values in lists):
         raise InputError(
-            f"The qrels look like a run (label {label[np.argmin(whole)]:g}), and the run like qrels (score "
-            f"{score[0]:g}). Where both are given, qrels come first. If they are right, give a tiewise.Qrels."
+            f"The qrels look like a run (label {judged.label[np.argmin(whole)]:g}), and the run like qrels (score "
+            f"{max(scores)}). Where both are given, qrels come first. If they are right, give the scores as floats."
         )
 
 

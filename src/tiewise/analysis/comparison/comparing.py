@@ -95,7 +95,7 @@ def compare(
     sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(f"Run '{name}'"):
-            check_not_swapped(qrels, named[name], judged, source)
+            check_not_swapped(qrels, named[name], judged)
             evaluation = Evaluation.of(judged, source, checked, chosen)
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
