@@ -141,7 +141,8 @@ def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Revers
         unchanged = "no order of the documents listed changes a measure by .00005 or more"
         return _Finding(grade, f"Report the bounds: {tied}; {unchanged}.{cut}", False)
     kept = "" if reversals is None else " No comparison or check is reversed."
-    kept = f" {capitalize_first(_list_reversals(reversals))}." if reversals else kept
+    if reversals:
+        kept = f" No check or significant comparison is reversed; {_list_reversals(reversals)}."
     if grade == "minor":
         return _Finding(grade, f"Its ties change little: {tied}; {gravest}.{kept * bool(reversals)}", False)
     if grade == "decides":
