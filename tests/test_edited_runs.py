@@ -135,8 +135,8 @@ def test_mteb_drops_them_in_some_tasks(tmp_path):
 def test_the_note_on_self_documents_where_a_number_changes(tmp_path, capsys):
     qrels, run = arguana()
     note = (
-        "In 60 of 60 lists there is a document with the id of the query. BEIR and some tasks of MTEB drop it: add "
-        "{} to do the same."
+        "In 60 of 60 lists there is a document with the id of the query. BEIR and some tasks of MTEB drop it. If the "
+        "queries are documents too, add {}."
     )
     assert note.format("drop_self=True") in tw.evaluate(qrels, run, "nDCG@10", complete=True).notes
     last = {query: {**without_self(run)[query], query: -1.0} for query in run}  # below all cutoffs

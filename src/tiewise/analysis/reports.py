@@ -347,7 +347,7 @@ class Report(Result):
         if queries > lists / 100 and self._changes(evaluation.without_self):
             yield (
                 f"In {queries:,} of {count_noun(lists, 'list')} there is a document with the id of the query. BEIR and "
-                f"some tasks of MTEB drop it: add {spell_option('drop_self')} to do the same."
+                f"some tasks of MTEB drop it. If the queries are documents too, add {spell_option('drop_self')}."
             )
 
     def _changes(self, other: Evaluation | None) -> bool:
