@@ -60,9 +60,6 @@ def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_j
     judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
     _check_common(qrels, counted)
-    trend = counted.trend
-    if trend is not None and trend.falling < trend.lists / 2:  # not in the order of the scores: what do ranks say?
-        return replace(counted, trend=source.rank_trend() or trend)
     return counted
 
 

@@ -35,6 +35,16 @@ class Trend(NamedTuple):
     lists: int  # lists with different scores
     steps: int  # from a score to a higher one, in the lists that rise
 
+    @property
+    def falls(self) -> bool:
+        """Whether most lists fall, as ranked lists do."""
+        return self.falling >= self.lists / 2
+
+    @property
+    def rises(self) -> bool:
+        """Whether most lists rise."""
+        return self.rising > self.lists / 2
+
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
         """The trend of all lists of several parts."""
@@ -189,8 +199,9 @@ class Run(Table):
         return replace(self, value=0.0 - self.value, complete_lists=None)
 
     def trend(self) -> Trend:
-        """How the scores change along the lists."""
-        return Trend.of(self.value, self.offsets)
+        """How the scores change along the lists, or, if most do not fall, along the rank column."""
+        found = Trend.of(self.value, self.offsets)
+        return found if found.falls or self.rank is None else Trend.of(self.value, self.offsets, self.rank)
 
     @cached_property
     def self_rows(self) -> Codes:

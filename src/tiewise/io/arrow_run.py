@@ -18,7 +18,6 @@ from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
-from tiewise.io.memory_run import MemoryRun
 from tiewise.io.parquet import unreadable
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
@@ -92,9 +91,8 @@ class ArrowRun(StreamedRun):
         """The same run as columns."""
         return self._read_rows()
 
-    def rank_trend(self) -> Trend | None:
-        """See `RunSource`."""
-        return MemoryRun(self.rows()).rank_trend() if self._has_ranks else None
+    def _rank_trend(self) -> Trend | None:
+        return self.rows().trend() if self._has_ranks else None
 
     def _read(self, counting: Counting) -> bool:
         if counting.needs_ranks:

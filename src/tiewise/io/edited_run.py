@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-from tiewise.data.runs import Run, Trend
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.memory_run import MemoryRun
 from tiewise.ties.counted import Counted, Request, RunSource
@@ -47,10 +47,6 @@ class EditedRun(RunSource):
     def rows(self) -> Run:
         """The edited rows."""
         return self._edited.rows()
-
-    def rank_trend(self) -> Trend | None:
-        """See `RunSource`."""
-        return self._edited.rank_trend()
 
     def _count(self, request: Request) -> Counted:
         return replace(self._edited._count(request), drop_self=self.drop_self, distances=self.distances)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run, Trend
+from tiewise.data.runs import Run
 from tiewise.data.source import Source
 from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
@@ -49,22 +50,17 @@ class FileRun(StreamedRun):
         self._file.check()
         return read_run(self._file.path, format=self._format)
 
-    def rank_trend(self) -> Trend | None:
-        """The trend of the first lists along the rank column."""
-        layout, parts = self._blocks(list_blocks)
-        block = reader().Block()
-        parse(block, next(parts), Problems(layout, self._file.path, strict=True), 1, ranks=True)
-        return None if block.rank is None else Trend.of(block.value, block.offsets, block.rank)
-
     def _read(self, counting: Counting) -> bool:
         self._file.check()
         layout, parts = self._blocks(list_blocks)
         self._layout = layout
+        first = next(parts, None)  # its ranks show whether scores fall from rank to rank
 
         def load(block: Any, part: Any) -> None:
-            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=counting.needs_ranks)
+            ranks = counting.needs_ranks or part is first
+            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
 
-        correct = counting.count(parts, load)
+        correct = counting.count(() if first is None else chain([first], parts), load)
         if counting.not_contiguous:
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))

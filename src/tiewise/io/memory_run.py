@@ -38,8 +38,7 @@ class MemoryRun(StreamedRun):
         """The run itself."""
         return self._run
 
-    def rank_trend(self) -> Trend | None:
-        """See `RunSource`."""
+    def _rank_trend(self) -> Trend | None:
         run = self._run
         return None if run.rank is None else Trend.of(run.value, run.offsets, run.rank)
 

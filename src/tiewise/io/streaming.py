@@ -56,6 +56,10 @@ class StreamedRun(RunSource):
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
 
+    def _rank_trend(self) -> Trend | None:
+        """The trend of the scores along the rank column; None if there is none, or it was found while counting."""
+        return None
+
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
         if not request.judged_only:
@@ -63,7 +67,12 @@ class StreamedRun(RunSource):
                 with name_memory_errors(self._name):
                     counting = Counting(request, self._threads)
                     if self._read(counting):
-                        return replace(counting.counted(), source=self._source)
+                        counted = counting.counted()
+                        trend = counted.trend
+                        if trend is not None and not trend.falls:
+                            by_rank = self._rank_trend() or counting.rank_trend  # perhaps of the first lists only
+                            trend = trend if by_rank is None or (trend.rises and by_rank.rises) else by_rank
+                        return replace(counted, source=self._source, trend=trend)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass
         return count_lists(self.rows(), request)
@@ -118,6 +127,7 @@ class _BlockResult:
     unreadable: bool = False
     not_contiguous: bool = False
     fingerprints: Fingerprints | None = None
+    rank_trend: Trend | None = None  # of lists that do not fall, along their ranks, if these were read
 
 
 class _SharedParts:
@@ -179,6 +189,7 @@ class Counting:
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
         self.rows = self._lines = self._n_queries = 0
+        self.rank_trend: Trend | None = None  # of the first block that has one
         self.not_contiguous = False  # a query has rows in two places
         self.unreadable = False  # a line could not be read
         self._has_ranks = True  # all rows have a rank, if an order needs one
@@ -208,6 +219,7 @@ class Counting:
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
+            self.rank_trend = self.rank_trend or block.rank_trend
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
@@ -300,6 +312,8 @@ class Counting:
             return _BlockResult(not_contiguous=True)
         duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
+        views = self._count_views(block, place)
+        rank = None if views[0][1].falls else block.rank
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
@@ -307,7 +321,8 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            views=self._count_views(block, place),
+            views=views,
+            rank_trend=None if rank is None else Trend.of(block.value, block.offsets, rank),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,

@@ -54,10 +54,6 @@ class RunSource(ABC):
     def rows(self) -> Run:
         """All rows as columns: for what tie groups do not hold."""
 
-    def rank_trend(self) -> Trend | None:
-        """The trend of the scores along the rank column, perhaps of the first lists only; None without ranks."""
-        return None
-
     def count(
         self,
         qrels: Qrels,
@@ -100,7 +96,7 @@ class Counted(RunSource):
     judged_only: bool = False  # whether unjudged documents were removed before counting
     fingerprints: Fingerprints | None = None  # of rows, below the limit of the request
     has_self: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): the list has a document with the query's id
-    trend: Trend | None = None  # of the scores along the lists
+    trend: Trend | None = None  # of the scores along the lists, or, if most do not fall, along the rank column
     drop_self: bool = False  # whether documents with the id of their query were removed before counting
     distances: bool = False  # whether scores were negated before counting
 

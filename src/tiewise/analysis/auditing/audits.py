@@ -25,7 +25,6 @@ from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.options import Missing, OptionNames
 from tiewise.analysis.reports import Z_LIMIT, Report
-from tiewise.data.runs import Run
 from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
@@ -157,7 +156,7 @@ def audit(
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
-        notes=_trend_notes(source, rows) if report is None else report.input_notes,
+        notes=tuple(filter(None, [trend_note(rows.trend())])) if report is None else report.input_notes,
         report=report,
         z_by_order={} if report is None else _z_by_order(report),
         effects=effects or (),
@@ -205,12 +204,6 @@ def _evaluate(qrels: Any, run: RunSource, measures: Any, options: OptionNames) -
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
         return evaluate(qrels, run, measures, **options)
-
-
-def _trend_notes(source: RunSource, rows: Run) -> tuple[str, ...]:
-    """The note on scores that may be distances, without judgments."""
-    note = trend_note(source.rank_trend() or rows.trend())
-    return (note,) if note else ()
 
 
 def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
