@@ -295,6 +295,47 @@ def test_swapped_rank_and_score(tmp_path):
     assert RISE.format("distances=True") in report.notes
 
 
+def test_bits_without_rescoring_are_distances():
+    """sentence-transformers returns Hamming distances as scores here, the nearest first."""
+    pytest.importorskip("faiss")
+    quantization = pytest.importorskip("sentence_transformers.quantization")
+    rng = np.random.default_rng(2)
+    docs = np.packbits(rng.random((200, 64)) < 0.5, axis=1)
+    queries = docs[:20].copy()
+    queries[:, 0] ^= 3  # near their documents
+    options = {"corpus_precision": "ubinary", "top_k": 10, "rescore": False}
+    results, *_ = quantization.semantic_search_faiss(queries, docs, **options)
+    run = {f"q{q}": {f"d{hit['corpus_id']}": float(hit["score"]) for hit in hits} for q, hits in enumerate(results)}
+    qrels = {f"q{q}": {f"d{q}": 1} for q in range(20)}
+    report = tw.evaluate(qrels, run, "RR", complete=True)
+    note = "In 20 of 20 lists the scores rise from rank to rank. If they are distances or ranks, add distances=True."
+    assert report.notes == (note,) and report["RR"].expected < 0.2
+    assert tw.evaluate(qrels, run, "RR", complete=True, distances=True)["RR"].expected == 1
+
+
+def test_the_page_and_unjudged_bounds_take_both(tmp_path, capsys):
+    qrels, run = arguana()
+    paths = {name: tmp_path / name for name in ("qrels.txt", "near.trec", "far.trec", "page.html")}
+    paths["qrels.txt"].write_text("".join(f"{q} 0 {doc} 1\n" for q in qrels for doc in qrels[q]))
+    write({query: {doc: 1 - score for doc, score in docs.items()} for query, docs in run.items()}, paths["near.trec"])
+    write({query: {doc: 2 + at for at, doc in enumerate(docs)} for query, docs in run.items()}, paths["far.trec"])
+    files = [str(paths[name]) for name in ("qrels.txt", "near.trec", "far.trec")]
+    options = ["--distances", "--drop-self", "--complete", "-m", "P@5"]
+    assert status_of(["report", *files, *options, "-o", str(paths["page.html"])]) == 0
+    assert status_of(["compare", *files, *options, "--unjudged", "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    wanted = tw.evaluate(qrels, without_self(run), "P@5")["P@5"].expected
+    assert f"{wanted:.4f}" in paths["page.html"].read_text() and not any("rise" in one for one in found["notes"])
+    bounds = tw.unjudged(qrels, files[1], "P@5", distances=True, drop_self=True, complete=True)["P@5"]
+    assert bounds.lower.expected == pytest.approx(wanted) and bounds.upper.expected == 1
+    other = tw.similarity({"a": files[1], "b": files[2]}, "RBO", distances=True, complete=True).pair("a", "b")
+    same = tw.similarity({"a": run, "b": tw.read_run(files[2]).negated()}, "RBO", complete=True).pair("a", "b")
+    assert other.extrapolated.expected == pytest.approx(same.extrapolated.expected)
+    stages = [tw.stages(files[1], {"b": files[2]}, [5], 0.8, distances=True, complete=True)]
+    stages.append(tw.stages(run, {"b": tw.read_run(files[2]).negated()}, [5], 0.8, complete=True))
+    assert stages[0].to_dict() == stages[1].to_dict()
+
+
 def test_unordered_lists_have_no_note():
     rng = np.random.default_rng(0)
     run = {f"q{q}": {f"d{d}": float(score) for d, score in enumerate(rng.random(3))} for q in range(40)}

@@ -104,6 +104,8 @@ def collect_content(
                 complete=complete,
                 reference=references.get(name),
                 comparisons=pairs.get(name, []),
+                missing=checked.missing,
+                **edits,
             )
             for name, source in sources.items()
         }
