@@ -153,6 +153,13 @@ def test_the_note_on_self_documents_where_a_number_changes(tmp_path, capsys):
     assert not shown.err and f"{expected:.4f}"[1:] in shown.out
 
 
+def test_only_self_documents_may_be_judged():
+    qrels, run = {query: {query: 1} for query in "abc"}, {query: {query: 1.0, "x": 0.5} for query in "abc"}
+    report = tw.evaluate(qrels, run, "RR", complete=True)
+    assert report["RR"].expected == 1 and len(report.notes) == 1
+    assert tw.evaluate(qrels, run, "RR", drop_self=True)["RR"].expected == 0
+
+
 def test_compare_drops_self():
     qrels, run = arguana()
     runs = {
@@ -223,7 +230,7 @@ def test_distances_are_negated(options, tmp_path):
 def test_trend_of_lists():
     rows, offsets = np.array([1.0, 2.0, 2.0, 3.0, 1.0, 5.0, 5.0, 1.0, 3.0, 2.0]), np.array([0, 3, 5, 7, 10])
     assert Trend.of(rows, offsets) == Trend(1, 1, 3, 1)
-    assert Trend.of(rows, offsets, np.array([3, 2, 1, 1, 2, 1, 2, 1, 3, 2])) == Trend(1, 2, 3, 2)
+    assert Trend.of(rows, offsets, np.array([3, 2, 1, 1, 2, 1, 2, 1, 3, 2])) == Trend(1, 2, 3, 2, True)
     assert Trend.of(np.zeros(0), np.array([0])) == Trend(0, 0, 0, 0)
 
 
@@ -244,23 +251,25 @@ def distances() -> tuple[dict[str, dict[str, int]], dict[str, dict[str, float]]]
     return qrels, {query: {doc: 1 - score for doc, score in docs.items()} for query, docs in without_self(run).items()}
 
 
-RISE = "In 60 of 60 lists the scores rise from rank to rank. If they are distances or ranks, add {}."
+RISE = "In 60 of 60 lists the scores rise {}. If they are distances or ranks, add {}."
+BY_ROW, BY_RANK = "from the first row to the last", "with the rank column"
 
 
 def test_the_note_on_distances(tmp_path, capsys):
     qrels, run = distances()
     for name, given in sources(run, tmp_path).items():
-        assert RISE.format("distances=True") in tw.evaluate(qrels, given, "nDCG@10").notes, name
+        note = RISE.format(BY_RANK if name == "file" else BY_ROW, "distances=True")
+        assert note in tw.evaluate(qrels, given, "nDCG@10").notes, name
         assert not any("rise" in note for note in tw.evaluate(qrels, given, "nDCG@10", distances=True).notes), name
     assert not any("rise" in note for note in tw.evaluate(qrels, run, "NumRet").notes)  # it cannot change
     compared = tw.compare(qrels, {"a": run, "b": arguana()[1]}, "nDCG@10")
-    assert f"a: {RISE.format('distances=True')}" in compared.notes
+    assert f"a: {RISE.format(BY_ROW, 'distances=True')}" in compared.notes
     judged = tmp_path / "qrels.txt"
     judged.write_text("".join(f"{q} 0 {doc} 1\n" for q in qrels for doc in qrels[q]))
     for command in (["evaluate", str(judged), str(tmp_path / "run.trec")], ["audit", str(tmp_path / "run.trec")]):
         for more, says in (([], True), (["--distances"], False)):
             assert status_of([*command, *more]) == 0
-            assert (RISE.format("--distances") in capsys.readouterr().err) == says, command
+            assert (RISE.format(BY_RANK, "--distances") in capsys.readouterr().err) == says, command
 
 
 def test_the_rank_column_says_more_than_the_order_of_rows(tmp_path):
@@ -268,7 +277,8 @@ def test_the_rank_column_says_more_than_the_order_of_rows(tmp_path):
     lines = write(run, tmp_path / "run.trec").read_text().splitlines(keepends=True)
     rng = np.random.default_rng(1)
     (tmp_path / "shuffled.trec").write_text("".join(sorted(rng.permutation(lines), key=lambda line: line.split()[0])))
-    assert RISE.format("distances=True") in tw.evaluate(qrels, tmp_path / "shuffled.trec", "nDCG@10").notes
+    note = RISE.format(BY_RANK, "distances=True")
+    assert note in tw.evaluate(qrels, tmp_path / "shuffled.trec", "nDCG@10").notes
     # From the last rank to the first, as ranks and scores say.
     right = {
         query: dict(sorted(docs.items(), key=lambda item: item[1]))
@@ -292,7 +302,7 @@ def test_swapped_rank_and_score(tmp_path):
     )
     (tmp_path / "run.trec").write_text(swapped)
     report = tw.evaluate(qrels, tmp_path / "run.trec", "nDCG@10")
-    assert RISE.format("distances=True") in report.notes
+    assert RISE.format(BY_ROW, "distances=True") in report.notes
 
 
 def test_bits_without_rescoring_are_distances():
@@ -308,7 +318,7 @@ def test_bits_without_rescoring_are_distances():
     run = {f"q{q}": {f"d{hit['corpus_id']}": float(hit["score"]) for hit in hits} for q, hits in enumerate(results)}
     qrels = {f"q{q}": {f"d{q}": 1} for q in range(20)}
     report = tw.evaluate(qrels, run, "RR", complete=True)
-    note = "In 20 of 20 lists the scores rise from rank to rank. If they are distances or ranks, add distances=True."
+    note = RISE.format(BY_ROW, "distances=True").replace("60 of 60", "20 of 20")
     assert report.notes == (note,) and report["RR"].expected < 0.2
     assert tw.evaluate(qrels, run, "RR", complete=True, distances=True)["RR"].expected == 1
 

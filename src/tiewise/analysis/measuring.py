@@ -59,12 +59,15 @@ def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_j
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
-    _check_common(qrels, counted)
+    _check_common(qrels, counted, documents=not options.drop_self)
     return counted
 
 
-def _check_common(qrels: Qrels, counted: Counted) -> None:
-    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match."""
+def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
+    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match.
+
+    `documents` says whether documents are looked at: what was dropped may have been all.
+    """
     if counted.n_rows is None:  # only tie groups are known
         return
     if not counted.n_rows and not counted.n_queries:
@@ -76,7 +79,7 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
             f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
             f"of the qrels: {list_examples(qrels.queries)}."
         )
-    if counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
+    if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
         raise InputError(

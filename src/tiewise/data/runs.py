@@ -34,6 +34,7 @@ class Trend(NamedTuple):
     falling: int  # lists in which no score is higher than the one before it, and one is lower
     lists: int  # lists with different scores
     steps: int  # from a score to a higher one, in the lists that rise
+    by_rank: bool = False  # whether this is along the rank column
 
     @property
     def falls(self) -> bool:
@@ -48,14 +49,15 @@ class Trend(NamedTuple):
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
         """The trend of all lists of several parts."""
-        return cls._make(map(sum, zip((0, 0, 0, 0), *parts, strict=True)))
+        rising, falling, lists, steps = map(sum, zip((0, 0, 0, 0), *(part[:4] for part in parts), strict=True))
+        return cls(rising, falling, lists, steps)
 
     @classmethod
     def of(cls, value: Floats, offsets: Codes, rank: NDArray[np.int64] | None = None) -> Trend:
         """The trend of lists, along their ranks if there are any.
 
         >>> Trend.of(np.array([1.0, 2.0, 2.0, 3.0, 1.0]), np.array([0, 3, 5]))
-        Trend(rising=1, falling=1, lists=2, steps=1)
+        Trend(rising=1, falling=1, lists=2, steps=1, by_rank=False)
         """
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
         if rank is not None:
@@ -67,7 +69,8 @@ class Trend(NamedTuple):
         )
         rising = (up > 0) & (down == 0)
         kinds = (rising, (down > 0) & (up == 0), (up > 0) | (down > 0))
-        return cls._make([*(int(np.count_nonzero(lists)) for lists in kinds), int(up[rising].sum())])
+        counts = (int(np.count_nonzero(lists)) for lists in kinds)
+        return cls._make([*counts, int(up[rising].sum()), rank is not None])
 
 
 @dataclass(frozen=True, eq=False, repr=False)

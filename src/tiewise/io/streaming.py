@@ -71,7 +71,8 @@ class StreamedRun(RunSource):
                         trend = counted.trend
                         if trend is not None and not trend.falls:
                             by_rank = self._rank_trend() or counting.rank_trend  # perhaps of the first lists only
-                            trend = trend if by_rank is None or (trend.rises and by_rank.rises) else by_rank
+                            if by_rank is not None:
+                                trend = trend._replace(by_rank=True) if trend.rises and by_rank.rises else by_rank
                         return replace(counted, source=self._source, trend=trend)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass

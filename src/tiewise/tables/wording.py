@@ -47,7 +47,7 @@ __all__ = [
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
 MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
-MIN_STEPS = 8  #: fewer steps may rise by chance, if rows have no order
+MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 
@@ -353,18 +353,19 @@ def spell_option(name: str) -> str:
     return f"--{name.replace('_', '-')}" if _IN_SHELL.get() else f"{name}=True"
 
 
-def trend_note(trend: tuple[int, int, int, int]) -> str:
+def trend_note(trend: tuple[int, int, int, int, bool]) -> str:
     """The note on a run in which most lists rise; empty if they do not, or too few do to tell.
 
-    >>> trend_note((198, 2, 200, 19_000))
-    'In 198 of 200 lists the scores rise from rank to rank. If they are distances or ranks, add distances=True.'
+    >>> trend_note((198, 2, 200, 19_000, True))
+    'In 198 of 200 lists the scores rise with the rank column. If they are distances or ranks, add distances=True.'
     """
-    rising, _, lists, steps = trend
-    if rising <= lists / 2 or steps < MIN_STEPS:
+    rising, _, lists, steps, by_rank = trend
+    if rising <= lists / 2 or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
         return ""
+    where = "with the rank column" if by_rank else "from the first row to the last"
     return (
-        f"In {rising:,} of {count_noun(lists, 'list')} the scores rise from rank to rank. If they are distances or "
-        f"ranks, add {spell_option('distances')}."
+        f"In {rising:,} of {count_noun(lists, 'list')} the scores rise {where}. If they are distances or ranks, add "
+        f"{spell_option('distances')}."
     )
 
 

@@ -77,7 +77,7 @@ def collect_content(
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
     checked = Options.of("write_report", cast(EvaluateNames, options))
-    edits = {"drop_self": checked.drop_self, "distances": checked.distances}
+    edits: dict[str, Any] = {"drop_self": checked.drop_self, "distances": checked.distances}
     # Each is counted once, for all that follows.
     sources = {name: edit_source(MemoryRun(_read(name, run)), **edits) for name, run in named.items()}
     read = {name: source.rows() for name, source in sources.items()}
