@@ -220,6 +220,8 @@ def test_evaluation_options(tiewise):
         "score_dtype": "float16",
         "depth": 5,
         "judged_only": True,
+        "drop_self": False,
+        "distances": False,
         "complete": True,
         "samples": 1000,
         "seed": 0,

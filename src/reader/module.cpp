@@ -8,8 +8,8 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
@@ -183,8 +183,8 @@ struct HeldGroups : Groups {
 };
 
 // Count a block. With `exact`, tie groups are copied from there where rounding the scores to `value` changed none.
-std::pair<int64_t, int64_t> count(const Block& block, const Judged& judged, Array<const double> value, Ints place,
-                                  Ints row, bool own, const HeldGroups& groups, const HeldGroups* exact) {
+std::array<int64_t, 6> count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row,
+                             bool own, const HeldGroups& groups, const HeldGroups* exact) {
   const double* exact_value = exact ? block.rows.value.data() : nullptr;
   Counter counter(block.rows, judged.judgments, value.data(), row.data(), own, groups, exact_value,
                   exact ? static_cast<const Groups&>(*exact) : Groups());
@@ -411,14 +411,17 @@ NB_MODULE(_reader, m) {
         nb::gil_scoped_release unlocked;
         look_up_queries(block.rows, judged.judgments, place.data());
       }, "judged"_a, "place"_a.noconvert())
-      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found) {
+      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found,
+                         Array<bool> has_self) {
         std::vector<int64_t> duplicates;
         {
           nb::gil_scoped_release unlocked;
-          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data());
+          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
+                               has_self.data());
         }
         return array(std::move(duplicates));
-      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert())
+      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert(),
+         "has_self"_a.noconvert())
       .def("fingerprints", [](const Block& block, uint64_t limit) {
         std::vector<uint64_t> found;
         {

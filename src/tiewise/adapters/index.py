@@ -55,6 +55,7 @@ def check(
     qrels: QrelsLike | None = None,
     measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
     query_ids: IdsLike = None,
+    drop_self: bool = False,
     index_bytes: int | None = None,
     repeats: int = 3,
 ) -> IndexCheck:
@@ -64,6 +65,7 @@ def check(
       of the collection.
     - `phi`: the persistence of RBR and RBO. `query_ids`: one for each query; by default its number.
     - `qrels`: judgments, for `measures` of both rankings: that of the index, and the exact one of the whole collection.
+      With `drop_self` they leave out documents with the id of their query.
     - `index_bytes`: the size of the index, which only the index knows. `repeats`: how often its search is timed.
 
     >>> import numpy as np
@@ -80,7 +82,7 @@ def check(
     k = min(require_int(k, "k"), len(collection))
     judged, exact_report = None if qrels is None else as_qrels(qrels), None
     if judged is not None:  # first, because it checks ids
-        ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=())
+        ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=(), drop_self=drop_self)
         exact_report = evaluate(None, ties, measures, oblivious=None)
     exact_seconds, exact = _timed(lambda: collection.search(queries, k, query_ids=query_ids))
     times, answer = [], None
@@ -90,7 +92,7 @@ def check(
     run = _as_run(answer, collection, exact.queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # a note says it
-        report = None if judged is None else evaluate(judged, run, measures, oblivious=None)
+        report = None if judged is None else evaluate(judged, run, measures, oblivious=None, drop_self=drop_self)
     pair = {"index": run, "exact": exact}
     return IndexCheck(
         k=k,

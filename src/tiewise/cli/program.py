@@ -20,6 +20,7 @@ import click
 from tiewise._version import __version__
 from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
+from tiewise.tables.wording import spelled_for_shell
 
 __all__ = ["CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
 
@@ -158,7 +159,7 @@ def status_of(args: Sequence[str]) -> int:
     """The exit status of a command line; an error is one message on standard error."""
     try:
         width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - 2
-        with app.make_context("tiewise", list(args), terminal_width=width) as context:
+        with spelled_for_shell(), app.make_context("tiewise", list(args), terminal_width=width) as context:
             app.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as left:

@@ -82,6 +82,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     type=options.PATH,
 )
 @options.input_format
+@options.distances
 @options.complete
 @options.per_query
 @options.figure("RBR against cost, for the first phi")
@@ -96,6 +97,7 @@ def recall(
     recall_at: int | None,
     cost: Path | None,
     input_format: str | None,
+    distances: bool,
     complete: bool,
     per_query: bool,
     names: Sequence[str],
@@ -124,7 +126,8 @@ def recall(
                 if callback is not None:
                     callback(len(read), len(files))
         with progress("sets", quiet=output.quiet) as callback:
-            found = tw.stages(second, read, depths, phi, costs, k=recall_at, complete=complete, progress=callback)
+            how: Any = {"k": recall_at, "complete": complete, "distances": distances}
+            found = tw.stages(second, read, depths, phi, costs, progress=callback, **how)
     tables = StageTables(found, (name_runs([reference])[0], second), read)
     view = replace(view, notes=(*warned, *tables.notes, *unused))
     content = render(tables, view)  # first, because it can fail: then no figure is written

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import SCORE_NAMES, Run
+from tiewise.data.runs import SCORE_NAMES, Run, Trend
 from tiewise.data.source import Source
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
@@ -40,6 +40,7 @@ class ArrowRun(StreamedRun):
         read: Callable[[], Run],
         file: Reread | None = None,
     ):
+        self._has_ranks = "rank" in names
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
@@ -87,6 +88,9 @@ class ArrowRun(StreamedRun):
     def rows(self) -> Run:
         """The same run as columns."""
         return self._read_rows()
+
+    def _rank_trend(self) -> Trend | None:
+        return self.rows().trend() if self._has_ranks else None
 
     def _read(self, counting: Counting) -> bool:
         if counting.needs_ranks:

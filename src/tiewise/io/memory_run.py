@@ -10,7 +10,7 @@ import numpy as np
 
 from tiewise.data.columns import positions
 from tiewise.data.native import native
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
@@ -37,6 +37,10 @@ class MemoryRun(StreamedRun):
     def rows(self) -> Run:
         """The run itself."""
         return self._run
+
+    def _rank_trend(self) -> Trend | None:
+        run = self._run
+        return None if run.rank is None else Trend.of(run.value, run.offsets, run.rank)
 
     @property
     def _source(self) -> Source | None:

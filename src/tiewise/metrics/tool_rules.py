@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
+from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
+from tiewise.tables.optional import installed
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "tool_for"]
+__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "task_drops_self", "tool_for"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class Tool:
     usual: Rule
     rules: Callable[[Measure], Rule | None]
     condenses: bool = False  # whether it can leave unjudged documents out of the lists
+    drops_self: bool = False  # whether it removes documents with the id of their query
+    in_some_tasks: bool = False  # whether it does so in some of its tasks
 
     def rule(self, measure: Measure) -> Rule | None:
         """The rule for a measure; None if the tool does not have it."""
@@ -59,6 +64,21 @@ def tool_for(oblivious: str, measure: Measure) -> str:
     ('trec_eval', 'ndeval', 'given')
     """
     return "ndeval" if oblivious == "trec_eval" and measure.needs_subtopics else oblivious
+
+
+def task_drops_self(source: Source | None) -> bool | None:
+    """Whether the MTEB task of a file of predictions drops documents with the id of their query; None if unknown.
+
+    MTEB names the file after the task, and knows which tasks do.
+    """
+    task = "" if source is None else Path(source.path).name.removesuffix("_predictions.json")
+    if source is None or source.format != "mteb" or task == Path(source.path).name:
+        return None
+    mteb = installed("mteb")
+    try:
+        return None if mteb is None else bool(mteb.get_task(task).ignore_identical_ids)
+    except (KeyError, AttributeError):  # not a task of this version, or not one of retrieval
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -227,9 +247,9 @@ TOOLS: dict[str, Tool] = {
         Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
         Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
-        Tool("beir", "2.2", _TREC_9, _beir),
-        Tool("mteb", "from 2.18.19", _TREC_9, _mteb),
-        Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before),
+        Tool("beir", "2.2", _TREC_9, _beir, drops_self=True),
+        Tool("mteb", "from 2.18.19", _TREC_9, _mteb, in_some_tasks=True),
+        Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before, in_some_tasks=True),
         Tool("sentence-transformers", "from 6.0", Rule("docid-asc", missing="zero"), _sentence_transformers),
         Tool(
             "sentence-transformers-rerank",

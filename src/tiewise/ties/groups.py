@@ -122,6 +122,33 @@ class TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
         return self._keep(rows, self.qrels.take(rows))
 
+    def without(self, rows: Codes) -> TieGroups:
+        """Complete rankings without some judged documents, one row of the qrels in each query.
+
+        >>> from tiewise import notation
+        >>> ties = notation("(20)-1").without(np.array([1]))
+        >>> ties.start, ties.size, ties.length
+        (array([0, 0, 2]), array([1, 0, 1]), array([3]))
+        """
+        dropped = np.full(len(self.length), -1)
+        dropped[self.qrels.query[rows]] = np.where(self.size[rows] > 0, rows, -1)
+        of_query = dropped[self.qrels.query]
+        score = np.where(of_query >= 0, self.score[of_query], np.nan)  # that of the dropped document
+        tied, own = score == self.score, of_query == np.arange(len(of_query))
+        lowest = np.where(dropped >= 0, self.score[dropped], np.nan) == self.lowest
+        return replace(
+            self,
+            score=np.where(own, np.nan, self.score),
+            start=np.where(own, 0, self.start - (score > self.score)),
+            size=np.where(own, 0, self.size - tied),
+            length=self.length - (dropped >= 0),
+            lowest_size=self.lowest_size - lowest,
+            before={
+                order: np.where(own, 0, before - (tied & (before[of_query] < before)))
+                for order, before in self.before.items()
+            },
+        )
+
     def _keep(self, rows: Codes, qrels: Qrels) -> TieGroups:
         """The same rankings with these judgments, which are some rows of the qrels."""
         return replace(

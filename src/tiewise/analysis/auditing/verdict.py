@@ -135,10 +135,9 @@ def _describe_untied(evidence: Evidence, fidelity: Fidelity | None) -> str:
 
 def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Reversal] | None, tied: str) -> _Finding:
     grade, cut = grade_ties(effects, reversals or ()), _describe_cuts(effects)
-    if reversals:
-        more = len(reversals) - MAX_REVERSALS
-        reasons = "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
-        return _Finding(grade, f"Tie order can reverse a result: {tied}; {reasons}.{cut}", True)
+    claimed = [one for one in reversals or () if one.is_claimed]
+    if claimed:
+        return _Finding(grade, f"Tie order can reverse a result: {tied}; {_list_reversals(claimed)}.{cut}", True)
     if grade == "none":
         text = f"Its ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
         return _Finding(grade, text, False)
@@ -146,13 +145,22 @@ def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Revers
     if gravest.grade_by_order == "none":
         unchanged = "no order of the documents listed changes a measure by .00005 or more"
         return _Finding(grade, f"Report the bounds: {tied}; {unchanged}.{cut}", False)
-    if grade == "minor":
-        return _Finding(grade, f"Its ties change little: {tied}; {gravest}.", False)
-    if grade == "decides":
-        return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{cut}", True)
     kept = "" if reversals is None else " No comparison or check is reversed."
+    if reversals:
+        kept = f" No check or significant comparison is reversed; {_list_reversals(reversals)}."
+    if grade == "minor":
+        return _Finding(grade, f"Its ties change little: {tied}; {gravest}.{kept * bool(reversals)}", False)
+    if grade == "decides":
+        text = f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{kept * bool(reversals)}{cut}"
+        return _Finding(grade, text, True)
     text = f"Report the expected values: {tied}; {gravest}.{kept}{cut}"
     return _Finding(grade, text, gravest.grade_by_order == "report")
+
+
+def _list_reversals(reversals: Sequence[Reversal]) -> str:
+    """The first reversals, and how many more there are."""
+    more = len(reversals) - MAX_REVERSALS
+    return "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
 
 
 def _describe_cuts(effects: Sequence[Effect]) -> str:

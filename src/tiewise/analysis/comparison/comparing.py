@@ -21,6 +21,7 @@ from tiewise.data.columns import by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
 from tiewise.io import as_qrels, as_source
+from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.names import MeasureLike
@@ -53,7 +54,8 @@ def compare(
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
     `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
-    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`, `samples`).
+    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `drop_self`, `distances`,
+    `oblivious`, `samples`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
     - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
@@ -96,6 +98,7 @@ def compare(
     sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(f"Run '{name}'"):
+            check_not_swapped(qrels, named[name], judged)
             evaluation = Evaluation.of(judged, source, checked, chosen)
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
@@ -105,9 +108,9 @@ def compare(
         raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
     if orders != "independent":  # an order for several runs is an order of all their documents
         kept = {measure: align(systems, measure).kept for measure in measured}
-        for system, source in zip(systems, sources.values(), strict=True):
+        for system in systems:
             with prefix_errors(f"Run '{system.name}'"):
-                system.find_documents(source.rows(), kept, across_queries=orders == "shared")
+                system.find_documents(kept, across_queries=orders == "shared")
     compared = Compared(systems, measured, baseline, orders, test, confidence, resamples, seed)
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
