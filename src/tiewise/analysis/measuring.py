@@ -214,7 +214,7 @@ class Evaluation:
                 rule = rules[measure]
                 if rule is not None and order is None:
                     one.oblivious = self.in_order(measure, rule)
-                one.cut_likely = self.cut_is_likely
+                one.cut_likely = cuts is not None and self.cut_is_likely
                 if cuts is not None and not engine.knows_cut(measure, grouped):
                     one.cut = cuts.bounds(measure, one.expected)
                     if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
