@@ -105,11 +105,11 @@ def test_every_row_is_what_a_plain_computation_gives(vectors, name):
 
 def test_lengths_do_not_matter_to_cosine(vectors):
     queries, docs, qrels = vectors
-    options = {"rows": ["float32:int4", "int4", "int8"], "repeats": 0, "samples": 100}
+    options = {"rows": ["float32:int4", "int4", "int8"], "repeats": 0, "resamples": 100}
     short = docs * np.float32(2.0) ** np.arange(-5, 5).repeat(15)[:, None]  # powers of two: the same directions
     whole, other = (tw.precisions(queries, some, qrels, **options) for some in (docs, short))
     assert [row.expected for row in other.rows] == [row.expected for row in whole.rows]
-    euclidean = tw.precisions(queries, docs, qrels, rows=["int8"], fn="euclidean", repeats=0, samples=100).rows[1]
+    euclidean = tw.precisions(queries, docs, qrels, rows=["int8"], fn="euclidean", repeats=0, resamples=100).rows[1]
     codes = scoring.quantize(docs)
     ties = scoring.tie_groups(scoring.quantize(queries, calibration=codes), codes, qrels, fn="euclidean")
     assert euclidean.expected == tw.evaluate(None, ties, "nDCG@10", complete=True)["nDCG@10"].expected

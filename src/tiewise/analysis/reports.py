@@ -247,7 +247,7 @@ class Report(Result):
             tied_rows=run.tied_rows,
             tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.may_be_truncated & ties.present)),
+            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.ends_tied & ties.present)),
         )
 
     @cached_property

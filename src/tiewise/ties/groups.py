@@ -208,13 +208,17 @@ class TieGroups:
         It ends with tied documents, or the run looks truncated: at least three lists, and nine of ten, are of the
         largest length. Then the next document may be tied with the last one, even if that stands alone.
         """
-        if self.may_go_on is not None:
-            return self.may_go_on
-        longest = self.present & (self.length == self.length.max(initial=1))
-        n_longest = np.count_nonzero(longest)
-        looks_truncated = self.condensed_end is None and n_longest >= max(3, 0.9 * np.count_nonzero(self.present))
-        ends: NDArray[np.bool_] = (self.lowest_size > 1) | (longest & looks_truncated)
+        ends = self.may_go_on
+        if ends is None:
+            longest = self.present & (self.length == self.length.max(initial=1))
+            looks_truncated = np.count_nonzero(longest) >= max(3, 0.9 * np.count_nonzero(self.present))
+            ends = (self.lowest_size > 1) | (longest & looks_truncated)
         return ends if self.complete_lists is None else ends & ~self.complete_lists
+
+    @property
+    def ends_tied(self) -> NDArray[np.bool_]:
+        """Whether a list that may have been cut ends with tied documents, (n_queries,)."""
+        return self.may_be_truncated & (self.lowest_size > 1)
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
@@ -280,9 +284,11 @@ class TieGroups:
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
         merged = replace(
-            first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged)
+            first, **total.columns(), in_shard=None, complete_lists=None, unjudged=frozenset(unjudged)
         )
-        return merged if first.condensed_end is None else merged.condensed_from(merged)
+        if first.condensed_end is None:
+            return merged
+        return merged.condensed_from(replace(merged, may_go_on=merged.lowest_size > 1))  # whole lengths are not known
 
     def counts(self) -> Counts:
         """What these tie groups add to those of a larger collection, of which they are a shard."""
