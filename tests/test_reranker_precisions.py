@@ -107,7 +107,7 @@ def test_what_to_choose(pairs):
     assert without.choice.setup == "logit" and without.sentence.startswith("Choose logit: ")
     unsure = pairs.precisions(reference=pairs.exact, rows=["native"], max_loss=1e-6)
     assert unsure.choice is None and unsure.sentence.startswith(
-        ("40 queries cannot show a loss below 1e-06", "Stay with float32")
+        ("40 queries cannot show that a loss is below 1e-06", "Stay with float32")
     )
 
 

@@ -219,7 +219,7 @@ class Precisions(Result):
         reference = self.rows[0].estimates[self.measure].expected
         needed = queries_for_loss(self.max_loss or 0, _worst_loss(reference))
         if len(reference) < needed:
-            cannot = f"{self._queries} cannot show a loss below {self.max_loss:g}; {needed:,} could."
+            cannot = f"{self._queries} cannot show that a loss is below {self.max_loss:g}; at least {needed:,} could."
             return f"{cannot} Stay with {self.reference}."
         best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
