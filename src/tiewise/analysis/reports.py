@@ -312,10 +312,10 @@ class Report(Result):
         for level in dict.fromkeys(float(getattr(m, "rel", 1)) for m in low):
             names = [m for m in low if getattr(m, "rel", 1) == level]
             below = positive[positive < level]
-            some = f"{len(below):,} of {len(positive):,} positive" if len(below) < len(positive) else "All"
+            labels = f"{len(below):,} of {len(positive):,} positive" if len(below) < len(positive) else "All"
             lower = float(f"{np.median(below):.2g}")
             notes.append(
-                f"{some} labels are below rel={level:g}, so these documents are not relevant for "
+                f"{labels} labels are below rel={level:g}, so these documents are not relevant for "
                 f"{', '.join(map(str, names))}. If they are, add -l {lower:g}, or write {names[0](rel=lower)}."
             )
         without = {m: n for m, n in self._without_relevant.items() if m not in low or m.relevant(positive).any()}
