@@ -26,7 +26,6 @@ from tiewise.tables.estimates import is_wide
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
 from tiewise.tables.wording import (
-    MIN_WIDTH,
     PLAIN,
     count_noun,
     cut_lists_note,
@@ -388,7 +387,7 @@ class Report(Result):
         if note and (negated or self._changes(evaluation.edited(distances=True))):
             yield note
         queries, lists = evaluation.self_queries, self._tally.retrieved_queries
-        if queries > lists / 100 and self._changes(evaluation.without_self):
+        if queries > lists / 100 and evaluation.self_stands_first and self._changes(evaluation.without_self):
             yield (
                 f"In {queries:,} of {count_noun(lists, 'list')} there is a document with the id of the query. BEIR and "
                 f"some tasks of MTEB drop it. If the queries are documents too, add {spell_option('drop_self')}."
@@ -403,7 +402,7 @@ class Report(Result):
         values = (
             (getattr(mean, name), getattr(self._means[one], name)) for one, mean in means.items() for name in fields
         )
-        return any(a != b if a is None or b is None else abs(a - b) >= MIN_WIDTH for a, b in values)
+        return any(a != b if a is None or b is None else is_wide((a, b)) for a, b in values)
 
     @cached_property
     def _without_relevant(self) -> dict[Measure, int]:

@@ -315,8 +315,12 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def warn_of_row_numbers(what: str, judged: Collection[str]) -> None:
-    """Warn if row numbers are the ids of queries or documents, but no judgment has the first of them, 0."""
-    if "0" not in judged:
+    """Warn if row numbers are the ids of queries or documents, and judged ids count up, but from 1.
+
+    Few judged documents need not have the first one, 0: most numbers up to the largest must be judged.
+    """
+    numbers = {int(name) for name in judged if name.isdecimal()}
+    if numbers and 0 not in numbers and 2 * len(numbers) > max(numbers):
         warn(
             f"{what.capitalize()} ids were not given: rows are numbered from 0, but {what} '0' is not judged. If the "
             f"judgments have other ids, give {ID_OPTIONS[what]}."

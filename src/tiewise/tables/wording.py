@@ -362,7 +362,8 @@ def trend_note(trend: tuple[int, int, int, int, bool], *, distances: bool = Fals
     'In 198 of 200 lists the scores rise with the rank column. If they are distances or ranks, add distances=True.'
     """
     rising, _, lists, steps, by_rank = trend
-    if rising <= lists / 2 or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
+    is_chance = rising < 0.9 * lists and steps < 3 * rising  # a list of two rises in one of two cases
+    if rising <= lists / 2 or is_chance or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
         return ""
     where = "with the rank column" if by_rank else "from the first row to the last"
     some, option = f"In {rising:,} of {count_noun(lists, 'list')}", spell_option("distances")
