@@ -351,4 +351,4 @@ def test_the_start_of_the_last_group_with_empty_lists():
     run = tw.Run.from_dict({"p": {"a": 1.0, "b": 1.0}, "q": {"c": 2.0, "d": 1.0}, "r": {"e": 1.0, "f": 1.0}})
     rest = run.take(np.arange(2, 6))
     assert np.diff(rest.offsets).tolist() == [0, 2, 2]
-    assert rest.last_start.tolist() == [0, 1, 0] and rest.may_be_truncated.tolist() == [False, False, True]
+    assert rest.last_start.tolist() == [0, 1, 0] and rest.ends_tied.tolist() == [False, False, True]

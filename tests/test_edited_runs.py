@@ -83,7 +83,7 @@ def test_python_reader_drops_self(monkeypatch):
 def test_a_list_that_ends_with_the_dropped_document_was_not_cut():
     run = tw.Run.from_dict({"q": {"a": 1.0, "b": 1.0, "q": 0.5}, "p": {"a": 1.0, "b": 0.5, "p": 0.5, "c": 0.5}})
     edited = edit_run(run, drop_self=True)
-    assert edited.may_be_truncated.tolist() == [False, True]
+    assert edited.ends_tied.tolist() == [False, True]
     assert edit_run(tw.Run.from_dict({"q": {"q": 1.0}}), drop_self=True).to_dict() == {"q": {}}
 
 

@@ -328,4 +328,4 @@ def test_lists_that_are_known_to_be_complete_do_not_count():
     open_ended = tw.Run.from_neighbors([[0.9, 0.5, 0.5]], [[0, 1, 2]])
     assert cut_lists({"A": known, "B": known}, "RBO") == 0
     assert cut_lists({"A": known, "B": open_ended}, "RBO") == 1
-    assert open_ended.may_be_truncated.tolist() == [True] and known.may_be_truncated.tolist() == [False]
+    assert open_ended.ends_tied.tolist() == [True] and known.ends_tied.tolist() == [False]

@@ -225,7 +225,7 @@ class IndexCheck(Result):
             f"{self.similarities['RBO'].measure}: extrapolated; residual: what is left open behind the lists. "
             f"ms/query: all queries at once; of the index the mean of {searches}, of the exact search one."
         ]
-        cut = int(np.count_nonzero(self.index.run.may_be_truncated))
+        cut = int(np.count_nonzero(self.index.run.ends_tied))
         if cut:
             lists = count_noun(len(self.index.run.queries), "list")
             notes.append(f"{cut:,} of {lists} of the index may have been cut inside a tie group: the last scores tie.")

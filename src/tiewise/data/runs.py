@@ -168,10 +168,10 @@ class Run(Table):
         return f"{super()._title}{tied}{name}"
 
     @cached_property
-    def may_be_truncated(self) -> NDArray[np.bool_]:
+    def ends_tied(self) -> NDArray[np.bool_]:
         """Whether a list ends with tied documents, so that it may have been cut among more of them, (n_queries,).
 
-        >>> Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}, "q2": {"a": 1.0, "b": 1.0, "c": 0.0}}).may_be_truncated
+        >>> Run.from_dict({"q1": {"a": 2.0, "b": 1.0, "c": 1.0}, "q2": {"a": 1.0, "b": 1.0, "c": 0.0}}).ends_tied
         array([ True, False])
         """
         ends_tied = (np.diff(self.offsets) > 0) & self._same_as_previous[self.offsets[1:] - 1]

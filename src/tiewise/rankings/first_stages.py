@@ -348,7 +348,7 @@ def _count_cut_references(run: Run, phi: float, k: int | None) -> int:
     Without k, recall is of the documents listed.
     """
     counts = (phi**run.last_start >= MIN_WIDTH) | (run.last_start < (k or 0))
-    return int(np.count_nonzero(run.may_be_truncated & counts))
+    return int(np.count_nonzero(run.ends_tied & counts))
 
 
 def _count_cut_sets(run: Run, reference: Run, depths: Sequence[Depth]) -> int:
@@ -358,7 +358,7 @@ def _count_cut_sets(run: Run, reference: Run, depths: Sequence[Depth]) -> int:
     """
     deepest = max((depth for depth in depths if depth is not None), default=0)
     is_measured = positions(reference.query_index, run.queries) >= 0
-    return int(np.count_nonzero(run.may_be_truncated & is_measured & (run.last_start < deepest)))
+    return int(np.count_nonzero(run.ends_tied & is_measured & (run.last_start < deepest)))
 
 
 def _observe(run: Run, reference: Run, deepest: Depth) -> tuple[ObservedRankings, int]:

@@ -40,7 +40,7 @@ class QueryRankings:
                 length = groups.head_length(depth, edge, f" of query '{query}'")
                 self.n_split += length != min(depth, len(groups))
                 rows, groups = rows[:length], RankGroups.from_group(group[:length])
-            if len(groups) == len(group) and run.may_be_truncated[place]:
+            if len(groups) == len(group) and run.ends_tied[place]:
                 self.cut_starts.append(int(groups.start[-1]))
             ids = run.ids(rows)
             code.update(zip([doc for doc in ids if doc not in code], count(len(code)), strict=False))
