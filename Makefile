@@ -29,7 +29,7 @@ test: $(VENV)/.dev
 # What reads files, again without the compiled reader.
 test-python: $(VENV)/.dev
 	TIEWISE_READER=python $(BIN)/python -m pytest -n auto -q tests/test_io.py tests/test_io_errors.py tests/test_data.py \
-		tests/test_ties.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
+		tests/test_ties.py tests/test_edited_runs.py tests/test_evaluation.py tests/test_cli.py tests/test_peers.py tests/test_adapter_pytrec_eval.py
 
 # What is compiled, again with the code for machines without AVX2 and libraries without from_chars for double; then the usual build is put back.
 test-portable: $(VENV)/.dev

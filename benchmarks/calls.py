@@ -2,7 +2,8 @@
 
 Small calls are for 1, 10 and 50 queries of 100 documents, with 20 judgments each. Contenders take turns in batches of
 calls; the CPU time of a call is that of the fastest batch. Runs that are `Run` objects are new in each call, so they
-bring no cached results.
+bring no cached results. Other tools and their drop-ins are called with a new evaluator in each call, and with one
+evaluator for all calls.
 
     python -m benchmarks.calls FOLDER [--quick]    one process, which prints its measurements as JSON
 """
@@ -24,9 +25,12 @@ from benchmarks.contenders import (
     Means,
     check_means,
     dicts,
+    evaluator_means,
+    ir_measures_kept,
     ir_measures_means,
     load_tiewise,
     means,
+    pytrec_evaluator,
     pytrec_means,
 )
 from benchmarks.shapes import CALL_QUERIES, Scores, files, reorder
@@ -35,8 +39,11 @@ from benchmarks.worker import clock
 
 DICTIONARIES, OBJECTS = "tiewise, dictionaries", "tiewise, Qrels and Run"
 PYTREC_EVAL, IR_MEASURES = "pytrec_eval", "ir_measures"
-#: The drop-in for each tool.
-DROP_INS = {PYTREC_EVAL: "tiewise drop-in for pytrec_eval", IR_MEASURES: "tiewise drop-in for ir_measures"}
+KEPT = ", one evaluator"
+#: The drop-in for each tool, with a new evaluator in each call and with one for all calls.
+DROP_INS = {
+    tool + kept: f"tiewise drop-in for {tool}{kept}" for tool in (PYTREC_EVAL, IR_MEASURES) for kept in ("", KEPT)
+}
 
 
 class Contender(NamedTuple):
@@ -78,8 +85,8 @@ def _contenders(labels: dict[str, dict[str, int]], scores: Scores) -> dict[str, 
     tw = load_tiewise()
     pytrec_eval = importlib.import_module("pytrec_eval")
     drop_in = importlib.import_module("tiewise.adapters.pytrec_eval")
-    _, theirs = ir_measures_means()
-    _, ours = ir_measures_means(importlib.import_module("tiewise.adapters.ir_measures"))
+    ir_measures = importlib.import_module("ir_measures")
+    ir_drop_in = importlib.import_module("tiewise.adapters.ir_measures")
     qrels = tw.Qrels.from_dict(labels)
 
     def evaluate(qrels: Any, run: Any) -> Means:
@@ -93,15 +100,20 @@ def _contenders(labels: dict[str, dict[str, int]], scores: Scores) -> dict[str, 
     def both() -> tuple[Any, Any]:
         return labels, scores
 
-    return {
+    found = {
         DICTIONARIES: Contender(both, evaluate),
         PREPARED: Contender(lambda: (qrels, scores), evaluate),
         OBJECTS: Contender(new_run, evaluate),
-        DROP_INS[PYTREC_EVAL]: Contender(both, lambda *both: pytrec_means(drop_in, *both)),
-        PYTREC_EVAL: Contender(both, lambda *both: pytrec_means(pytrec_eval, *both)),
-        DROP_INS[IR_MEASURES]: Contender(both, ours),
-        IR_MEASURES: Contender(both, theirs),
     }
+    for name, module in {DROP_INS[PYTREC_EVAL]: drop_in, PYTREC_EVAL: pytrec_eval}.items():
+        kept = pytrec_evaluator(module, labels)
+        found[name] = Contender(both, partial(pytrec_means, module))
+        found[name + KEPT] = Contender(both, lambda _, run, kept=kept: evaluator_means(kept, run, len(labels)))
+    for name, module in {DROP_INS[IR_MEASURES]: ir_drop_in, IR_MEASURES: ir_measures}.items():
+        once = ir_measures_kept(module, labels)
+        found[name] = Contender(both, ir_measures_means(module)[1])
+        found[name + KEPT] = Contender(both, lambda _, run, once=once: once(run))
+    return found
 
 
 # -- many runs --------------------------------------------------------------------------------------------------------

@@ -171,20 +171,44 @@ def pytrec_eval_files(qrels: Path, run: Path) -> Timed:
 
 def pytrec_means(module: Any, labels: Mapping[str, Any], scores: Mapping[str, Any]) -> Means:
     """The means of pytrec_eval, or of its drop-in, over the judged queries."""
-    queries = module.RelevanceEvaluator(labels, {option for option, _ in TREC.values()}).evaluate(scores).values()
-    return {name: sum(values[key] for values in queries) / len(labels) for name, (_, key) in TREC.items()}
+    return evaluator_means(pytrec_evaluator(module, labels), scores, len(labels))
+
+
+def pytrec_evaluator(module: Any, labels: Mapping[str, Any]) -> Any:
+    """An evaluator of pytrec_eval, or of its drop-in."""
+    return module.RelevanceEvaluator(labels, {option for option, _ in TREC.values()})
+
+
+def evaluator_means(evaluator: Any, scores: Mapping[str, Any], n_queries: int) -> Means:
+    """The means of an evaluator over the judged queries."""
+    queries = evaluator.evaluate(scores).values()
+    return {name: sum(values[key] for values in queries) / n_queries for name, (_, key) in TREC.items()}
 
 
 def ir_measures_means(module: Any = None) -> tuple[Any, Callable[[Any, Any], Means]]:
     """ir_measures, and a function from qrels and run to the means of its `calc_aggregate`, or of the drop-in's."""
     irm = importlib.import_module("ir_measures")
-    measures = [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
+    measures = _ir_measures()
 
     def calculate(qrels: Any, run: Any) -> Means:
-        values = (module or irm).calc_aggregate(measures, qrels, run)
-        return {name: float(values[measure]) for name, measure in zip(MEASURES, measures, strict=True)}
+        return _named((module or irm).calc_aggregate(measures, qrels, run))
 
     return irm, calculate
+
+
+def ir_measures_kept(module: Any, qrels: Any) -> Callable[[Any], Means]:
+    """A function from a run to the means of one evaluator of ir_measures, or of its drop-in."""
+    evaluator = module.evaluator(_ir_measures(), qrels)
+    return lambda run: _named(evaluator.calc_aggregate(run))
+
+
+def _ir_measures() -> list[Any]:
+    irm = importlib.import_module("ir_measures")
+    return [irm.nDCG @ 10, irm.AP, irm.RR, irm.P @ 10, irm.R @ 100]
+
+
+def _named(values: Mapping[Any, Any]) -> Means:
+    return {name: float(values[measure]) for name, measure in zip(MEASURES, _ir_measures(), strict=True)}
 
 
 def ir_measures_files(qrels: Path, run: Path) -> Timed:

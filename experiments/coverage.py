@@ -1,4 +1,4 @@
-"""How often bounds, intervals and tests hold what they promise: simulations, for docs/compare.md and docs/precisions.md.
+"""How often bounds, intervals and tests hold what they promise: simulations for the pages compare and precisions.
 
 Differences are drawn from distributions that measures have: few queries that lose much, skewed, of few values. None is
 made symmetric, because a test by sign flips is exact for symmetric ones whatever it does.

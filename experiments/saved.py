@@ -59,7 +59,7 @@ def levels(logits: Any, hidden: Any, weight: Any, bias: Any, fn: str) -> dict[st
         "logit": scoring.logit(one(logits), fn=fn),
     }
     if hidden is not None:
-        found["head"] = scoring.logit(one(scoring.head(hidden, weight, bias)), fn=fn)
+        found["head"] = scoring.logit(one(scoring.head(hidden, weight, bias, precision="float64")), fn=fn)
     return found
 
 
@@ -167,7 +167,11 @@ def dense(queries: Any, documents: Any, dtype: str, **ids: Any) -> dict[tuple[st
 
 
 def askubuntu_bm25(folder: Path) -> Scored:
-    """Real BM25 scores of AskUbuntu's candidates, as they are and cast to narrow types."""
+    """Real BM25 scores of AskUbuntu's candidates, as they are and cast to narrow types.
+
+    The candidates are listed as MTEB's reranking task lists them, the relevant ones first: the files have them by
+    score, an order that would undo the rounding.
+    """
     narrow = needed("ml_dtypes")
     lists = [one for part in ("dev", "test") for one in jsonl(folder / "askubuntu" / f"{part}_bm25.jsonl.gz")]
     asked = {f"{place}:{one['qid']}": one for place, one in enumerate(lists) if any(one["labels"])}
@@ -187,7 +191,8 @@ def askubuntu_bm25(folder: Path) -> Scored:
 
 def cast(one: dict[str, Any], dtype: Any) -> dict[str, float]:
     scores = np.asarray(one["bm25"], dtype=np.float32).astype(dtype).astype(np.float64)
-    return dict(zip(one["cands"], scores.tolist(), strict=True))
+    rows = zip(one["cands"], scores.tolist(), one["labels"], strict=True)
+    return {doc: score for doc, score, _ in sorted(rows, key=lambda row: -row[2])}
 
 
 def jsonl(path: Path) -> list[dict[str, Any]]:

@@ -23,6 +23,8 @@ Judged = dict[str, dict[str, float]]
 
 #: What the types of a model are called in the tables.
 SHORT = {"float32": "fp32", "float16": "fp16", "bfloat16": "bf16"}
+#: The orders of ties that tools and data have, and that no machine changes.
+ORDERS = ("given", "docid-desc", "docid-asc")
 
 
 class Missing(Exception):
@@ -51,9 +53,11 @@ class Row:
 
     expected: float
     minimum: float
-    maximum: float  # also what a stable order gives that lists positives first
+    maximum: float
     std: float
-    oblivious: float  # trec_eval's order
+    given: float  # ties in the order of the data: the paper's tie-oblivious value
+    id_desc: float  # ties by descending id, as trec_eval has them
+    id_asc: float  # ties by ascending id, as sentence-transformers has them
     tied: float  # share of rows
     tied_by_query: float  # mean over queries of that share
     gap: float | None = None  # expected, less that of the reference
@@ -64,14 +68,6 @@ class Row:
     def range(self) -> float:
         return self.maximum - self.minimum
 
-    @property
-    def bias(self) -> float:
-        return self.oblivious - self.expected
-
-    @property
-    def bias_first(self) -> float:
-        return self.maximum - self.expected
-
 
 def row(judged: Judged, run: tw.Run, reference: tw.Run | None, measure: str) -> Row:
     """One line of Table 1: a run against judgments, and against the run that it should equal.
@@ -79,12 +75,13 @@ def row(judged: Judged, run: tw.Run, reference: tw.Run | None, measure: str) -> 
     >>> judged = {"q": {"a": 1, "b": 0}}
     >>> tied = tw.Run.from_dict({"q": {"a": 0.5, "b": 0.5}})
     >>> found = row(judged, tied, tw.Run.from_dict({"q": {"a": 0.6, "b": 0.5}}), "RR@10")
-    >>> found.expected, found.range, found.bias, found.bias_first, found.tied, found.gap
-    (75.0, 50.0, -25.0, 25.0, 100.0, -25.0)
+    >>> found.expected, found.range, found.given, found.id_desc, found.tied, found.gap
+    (75.0, 50.0, 100.0, 50.0, 100.0, -25.0)
     """
     report = measured(judged, run, measure)
     mean = report[measure]
-    numbers = (mean.expected, mean.minimum, mean.maximum, mean.std, mean.oblivious)
+    ordered = [measured(judged, run, measure, oblivious=order)[measure].oblivious for order in ORDERS]
+    numbers = (mean.expected, mean.minimum, mean.maximum, mean.std, *ordered)
     points = [100 * value for value in numbers if value is not None]
     assert len(points) == len(numbers)
     faithful = None
@@ -137,8 +134,8 @@ HEADS = (
     "E",
     "range",
     "std",
+    "order of the data (bias)",
     "trec_eval (bias)",
-    "positives first (bias)",
     "tied %",
     "E − fp32",
     "inverted %",
@@ -160,17 +157,13 @@ def line(kind: tuple[str, str], one: Row) -> tuple[str, ...]:
         f"{one.expected:.2f}",
         f"{one.range:.2f}",
         f"{one.std:.2f}",
-        with_bias(one.oblivious, one.bias),
-        with_bias(one.maximum, one.bias_first),
+        off(one.given, one.expected),
+        off(one.id_desc, one.expected),
         f"{one.tied:.1f} ({one.tied_by_query:.1f})",
         optional(one.gap, "+.2f"),
         optional(one.inverted, ".2f"),
         optional(one.rbo, ".3f"),
     )
-
-
-def with_bias(value: float, bias: float) -> str:
-    return f"{value:.2f} ({signed(bias)})"
 
 
 def signed(value: float) -> str:
@@ -191,8 +184,8 @@ def optional(value: float | None, spec: str) -> str:
 def ablation(all_found: Sequence[Scored], measure: str, dtype: str = "bfloat16") -> str:
     """What is reported with neither part of the protocol, with one, with both, and with the last layer redone too.
 
-    In brackets what is reported less what the model in float32 scores. Without tie-aware measures the report is what a
-    stable order gives that lists positives first, as the paper's was.
+    In brackets what is reported less what the model in float32 scores. Without tie-aware measures the report is that of
+    an order that data or tools have.
     """
     lines = []
     for found in all_found:
@@ -205,14 +198,17 @@ def ablation(all_found: Sequence[Scored], measure: str, dtype: str = "bfloat16")
             if (dtype, level) in found.runs
         }
         native, high = rows["native"], rows["score"]
-        cells = [off(native.maximum, full), off(high.maximum, full), tie_aware(native, full), tie_aware(high, full)]
+        reported = (native.given, native.id_desc, native.id_asc, high.given)
+        cells = [*(off(value, full) for value in reported), tie_aware(native, full), tie_aware(high, full)]
         cells.append(tie_aware(rows["head"], full) if "head" in rows else "–")
         lines.append((f"{found.model}, {found.data}", f"{full:.2f}", *cells))
-    heads = ("model, data", "fp32", "neither", "HPS only", "TRM only", "HPS + TRM", "head + TRM")
+    neither = (f"neither: {order}" for order in ("order of the data", "id ↓", "id ↑"))
+    heads = ("model, data", "fp32", *neither, "HPS only", "TRM only", "HPS + TRM", "head + TRM")
     return markdown(heads, lines)
 
 
 def off(value: float, full: float) -> str:
+    """A value, and how far it is off another."""
     return f"{value:.2f} ({signed(value - full)})"
 
 

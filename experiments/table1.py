@@ -157,7 +157,7 @@ TABLES: dict[str, Callable[[Lab], str]] = {
     "askubuntu-ap": lambda lab: table_1(lab.askubuntu, "AP@3"),
     "orders": orders,
     "ablation": lambda lab: ablation(
-        [lab.sigmoid, lab.softmax, lab.minilm_cranfield, lab.minilm[0], lab.static], MEASURE
+        [lab.sigmoid, lab.softmax, lab.minilm_cranfield, lab.static_cranfield, lab.minilm[0], lab.static], MEASURE
     ),
     "quantised": lambda lab: quantised.quantised_table(quantised.Collection.cranfield(lab.folder), MEASURE),
     "first-stages": lambda lab: quantised.first_stages(lab.folder, MEASURE),

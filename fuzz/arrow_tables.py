@@ -140,7 +140,7 @@ class Ids:
         """Whether all buffers are as Arrow defines them, also where no row looks."""
         try:
             self.read()
-            for first, last in pairwise(self.ends):
+            for first, last in pairwise([0, *self.ends, len(self.text)]):
                 if not 0 <= first <= last <= len(self.text):
                     return False
                 self.text[first:last].decode()

@@ -133,7 +133,9 @@ void check_rows(Id text, const Shape& layout, bool with_rank, const Rows& rows) 
     int64_t whole = 0;
     const int many = static_cast<int>(found.size());  // words after a tag do not count, if the rank is one
     const bool more = layout.tag >= 0 && many > layout.columns && integer(found[layout.rank], whole);
-    int wanted = !nul && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
+    const size_t cut = line.find('\r');  // only blanks may follow it
+    const bool whole_line = cut == Id::npos || cells(line.substr(cut), false).empty();
+    int wanted = !nul && whole_line && (many == layout.columns || more) ? expected(found[layout.number], want) : 0;
     if (wanted && layout.kind == 'l' && std::isinf(want)) wanted = 0;
     if (wanted && layout.kind == 'r' && !(want >= 1 && want < 9007199254740992.0 && want == std::floor(want))) wanted = 0;
     const bool is_irregular = irregular < rows.irregular.size() && rows.irregular[irregular] == here;
@@ -266,9 +268,9 @@ void check_counts(const Rows& rows, unsigned how) {
   std::vector<int64_t> place(rows.queries.size()), row(many, -1), start(many), size(many), floor_size(queries);
   std::vector<int64_t> desc(many), asc(many), given(many), rank(many);
   std::vector<int64_t> length(judged.queries.size(), 0);
-  const auto has_judged = std::make_unique<bool[]>(queries);
+  const auto has_judged = std::make_unique<bool[]>(queries), has_self = std::make_unique<bool[]>(queries);
   look_up_queries(rows, judged, place.data());
-  const auto again = look_up(rows, judged, place.data(), length.data(), row.data(), has_judged.get());
+  const auto again = look_up(rows, judged, place.data(), length.data(), row.data(), has_judged.get(), has_self.get());
 
   std::set<int64_t> twice;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
@@ -286,6 +288,7 @@ void check_counts(const Rows& rows, unsigned how) {
     const std::vector<Id> own_docs(judged.docs.begin() + judged.offsets[place[list]],
                                    judged.docs.begin() + judged.offsets[place[list] + 1]);
     CHECK(has_judged[place[list]] == has_any(rows, list, own_docs.data(), own_docs.size()));
+    CHECK(has_self[place[list]] == has_any(rows, list, &rows.queries[list], 1));
     for (int64_t doc = judged.offsets[place[list]]; doc < judged.offsets[place[list] + 1]; ++doc) {
       const Id* first = rows.docs.data() + rows.offsets[list];
       const Id* last = rows.docs.data() + rows.offsets[list + 1];
@@ -307,7 +310,7 @@ void check_counts(const Rows& rows, unsigned how) {
   Counter(rows, judged, rows.value.data(), row.data(), own, exact).count_all(place.data());
   const double* exact_value = own ? rows.value.data() : nullptr;
   const int64_t tied =
-      Counter(rows, judged, value.data(), row.data(), own, groups, exact_value, exact).count_all(place.data());
+      Counter(rows, judged, value.data(), row.data(), own, groups, exact_value, exact).count_all(place.data())[0];
 
   int64_t want_tied = 0;
   for (size_t list = 0; list < rows.queries.size(); ++list) {

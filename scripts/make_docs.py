@@ -151,11 +151,15 @@ def measure_section(one: tw.Measure) -> str:
 
 def spelled(value: object) -> str:
     """A default as it is written in a measure's name."""
+    if isinstance(value, bool):
+        return str(value)
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
 def allowed(param: Any) -> str:
     """What a parameter may be, in words."""
+    if isinstance(param.default, bool):
+        return "`True` or `False`"
     if param.choices:
         return ", ".join(f'`"{choice}"`' for choice in param.choices)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
@@ -290,6 +294,9 @@ def tool_definitions() -> str:
             own.append("relevant documents that were not retrieved are unknown to it")
         if any(rule.skips_no_relevant for rule in rules.values()):
             own.append("queries without a relevant document are left out")
+        if tool.drops_self or tool.in_some_tasks:
+            some = ", in some tasks" * tool.in_some_tasks
+            own.append(f"documents with the id of their query are removed{some}")
         reasons = dict.fromkeys(rule.why for rule in rules.values() if rule.why)
         for why in reasons:
             meant = [one for one, rule in rules.items() if rule.why == why]

@@ -23,6 +23,7 @@ pytest.importorskip("sentence_transformers", reason="sentence-transformers is no
 
 import sentence_transformers
 import torch
+import transformers
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator, RerankingEvaluator
@@ -278,6 +279,55 @@ def test_language_model_as_a_cross_encoder(folder):
     assert len(np.unique(own)) < len(np.unique(logit)) < len(np.unique(found)) == len(pairs)
     assert np.allclose(own, logit, rtol=2**-8, atol=0.1)
     assert "takes the difference of yes and no in the model's own precision" in view.explain()
+
+
+def test_language_model_with_capped_logits_as_a_cross_encoder(folder):
+    """The scores are differences of capped logits, rounded once."""
+    tokenizer = tiny.byte_tokenizer()
+    torch.manual_seed(4)
+    shape = tiny.SHAPE | {"vocab_size": len(tokenizer), "num_key_value_heads": 2, "head_dim": 8}
+    config = transformers.Gemma2Config(**shape, final_logit_softcapping=2.0, pad_token_id=0, initializer_range=0.4)
+    transformers.Gemma2ForCausalLM(config).save_pretrained(folder / "gemma2")
+    tokenizer.save_pretrained(folder / "gemma2")
+    model = CrossEncoder(str(folder / "gemma2"), device="cpu", model_kwargs={"dtype": torch.bfloat16})
+    hidden, one = given_to(model.model.lm_head)
+    found = high_precision(model).predict(PAIRS, batch_size=len(PAIRS))
+    one.remove()
+    yes, no = (tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    logits = hidden[0][:, -1].double() @ model.model.lm_head.weight.detach().double()[[no, yes]].T
+    capped = 2 * torch.tanh(logits / 2)
+    exact = (capped[:, 1] - capped[:, 0]).numpy()
+    assert np.array_equal(np.sort(found), np.sort(exact.astype(np.float32)))
+
+
+def test_independent_labels(folder, tokenizer):
+    path = folder / "multi-label"
+    model = tiny.bert(tokenizer, labels=3)
+    model.config.problem_type = "multi_label_classification"
+    model.save_pretrained(path)
+    tokenizer.save_pretrained(path)
+    model = CrossEncoder(str(path), device="cpu", model_kwargs={"dtype": torch.bfloat16})
+    for level in ("score", "logit"):
+        view = high_precision(model, level, positive=2)
+        assert np.array_equal(view.relevance(PAIRS), view.predict(PAIRS)[:, 2])
+        assert order(view.relevance(PAIRS)) == order(model.predict(PAIRS)[:, 2])
+
+
+def test_log_odds_are_rounded_once(cross_encoder):
+    """Two logits of nearly the same size: rounded one by one, their differences tie."""
+    model = cross_encoder(labels=2)
+    weight = model.model.classifier.weight
+    with torch.no_grad():
+        weight[1] = weight[0]
+        weight[1, 0] *= 1 + 2**-7
+        weight[:, 1] = 2.0**16
+        model.model.classifier.bias.zero_()
+    hidden, one = given_to(model.model.classifier)
+    found = high_precision(model).relevance(PAIRS, batch_size=len(PAIRS))
+    one.remove()
+    exact = hidden[0][:, 0].double() * (weight[1, 0].double() - weight[0, 0].double())
+    assert np.allclose(np.sort(found), np.sort(exact.detach().numpy()), rtol=1e-6, atol=1e-12)
+    assert found.dtype == np.float32
 
 
 def test_dense_module_as_the_last_layer(encoder):
@@ -594,6 +644,28 @@ def test_reranking_with_a_sentence_transformer(encoder, tmp_path):
     with (tmp_path / "CrossEncoderRerankingEvaluator_dev_ties_@5.csv").open() as file:
         (row,) = csv.DictReader(file)
     assert float(row["dev_map_maximum"]) == found["dev_map_maximum"]
+
+
+def test_evaluators_with_a_sparse_encoder(folder, tokenizer):
+    from sentence_transformers import SparseEncoder
+    from sentence_transformers.sparse_encoder.evaluation import (
+        SparseInformationRetrievalEvaluator,
+        SparseRerankingEvaluator,
+    )
+
+    tiny.bert(tokenizer, kind="BertForMaskedLM").save_pretrained(folder / "sparse")
+    tokenizer.save_pretrained(folder / "sparse")
+    model = SparseEncoder(str(folder / "sparse"), device="cpu")
+    usual = SparseInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT)(model)
+    found = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, corpus_chunk_size=7)(model)
+    for key in ("dot_ndcg@10", "dot_map@100", "dot_recall@3"):
+        assert found[key] == pytest.approx(usual[key], abs=1e-9)
+        assert found[f"{key}_minimum"] - 1e-9 <= found[key] <= found[f"{key}_maximum"] + 1e-9
+    model.similarity_fn_name = "cosine"  # which the evaluator of the library takes
+    usual = SparseRerankingEvaluator(samples(), at_k=5)(model)
+    found = TieAwareRerankingEvaluator(samples(), at_k=5)(model)
+    assert found["ndcg@5"] == pytest.approx(usual["ndcg@5"], abs=1e-6)
+    assert found["ndcg@5_expected"] == pytest.approx(usual["ndcg@5"], abs=1e-6)
 
 
 def test_samples_without_a_positive_count_as_zero(cross_encoder):

@@ -132,6 +132,32 @@ def test_softmax_over_labels(tokenizer, dtype):
         high_precision(model, positive="maybe")
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_independent_labels(tokenizer, dtype):
+    """A classifier for several labels at a time is ranked by one sigmoid, whatever the other labels."""
+    model = tiny.bert(tokenizer, labels=3, dtype=dtype)
+    model.config.problem_type = "multi_label_classification"
+    batch = tokenizer([tiny.sentence(i) for i in range(40)], return_tensors="pt", padding=True)
+    with torch.no_grad():
+        logits = model(**batch).logits
+    reranker = high_precision(model, positive=2)
+    scores = reranker.score(batch)
+    assert torch.equal(scores.native, logits[:, 2].sigmoid())
+    assert torch.equal(scores.logit, logits[:, 2].float())
+    assert torch.allclose(scores.head, scores.logit, rtol=0, atol=0.05)
+    assert "the sigmoid of the logit of label 2" in reranker.explain()
+    odds = logits.double()[:, 2] - logits.double()[:, :2].logsumexp(1)
+    softmax = high_precision(model, positive=2, fn="softmax").score(batch)
+    assert torch.allclose(softmax.logit, odds.float(), rtol=1e-5, atol=1e-5)
+    model.config.problem_type = None
+    assert torch.equal(high_precision(model, positive=2).score(batch).logit, softmax.logit)
+    assert torch.equal(high_precision(model, positive=2, fn="sigmoid").score(batch).logit, scores.logit)
+    with pytest.raises(tw.InputError, match="fn is 'sigmoid' or 'softmax', not 'tanh'"):
+        high_precision(model, positive=2, fn="tanh")
+    with pytest.raises(tw.InputError, match="fn is 'sigmoid', because there is one label, not 'softmax'"):
+        high_precision(tiny.bert(tokenizer), fn="softmax")
+
+
 def test_second_of_two_labels_is_relevant(tokenizer):
     model = tiny.bert(tokenizer, labels=2, dtype=torch.float16)
     batch = tokenizer([tiny.sentence(i) for i in range(10)], return_tensors="pt", padding=True)
@@ -235,6 +261,80 @@ def test_yes_and_no_at_all_levels(byte_tokenizer, dtype, tied):
     if dtype == torch.bfloat16:
         distinct = scores.distinct()
         assert distinct["native"] < distinct["logit"] < distinct["head"] == len(pairs)
+
+
+def language_model(name, tokenizer, dtype, **options):
+    """A causal language model of an architecture."""
+    torch.manual_seed(4)
+    config = getattr(transformers, f"{name}Config")(
+        **DECODER | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "head_dim": 8} | options
+    )
+    return getattr(transformers, f"{name.removesuffix('Text')}ForCausalLM")(config).to(dtype).eval()
+
+
+GEMMA3N = {"laurel_rank": 4, "vocab_size_per_layer_input": 300, "hidden_size_per_layer_input": 4, "layer_types": None}
+CAPPED = {
+    "Gemma2": {},
+    "VaultGemma": {},
+    "Gemma3nText": GEMMA3N | {"num_kv_shared_layers": 0, "activation_sparsity_pattern": None},
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("name", CAPPED)
+def test_capped_logits(byte_tokenizer, name, dtype):
+    """The order of pairs is that of capped logits, computed in float64 from the model's hidden states."""
+    model = language_model(name, byte_tokenizer, dtype, **CAPPED[name], final_logit_softcapping=2.0)
+    pairs = tiny.pairs(60)
+    given, handle = watched(model.lm_head)
+    scores = high_precision(model, byte_tokenizer).predict(pairs, batch_size=len(pairs))
+    handle.remove()
+    order = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][0]) - len(pairs[at][1]))
+    yes, no = (byte_tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    logits = given[0][0][0][:, -1].double() @ model.lm_head.weight.detach().double()[[no, yes]].T
+    capped = 2 * torch.tanh(logits / 2)
+    assert torch.allclose(scores.head[order].double(), capped[:, 1] - capped[:, 0], rtol=1e-6, atol=1e-9)
+    uncapped = logits[:, 1] - logits[:, 0]
+    assert not torch.equal(scores.head[order].argsort(), uncapped.argsort())
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_logits_that_the_model_widens(byte_tokenizer, dtype):
+    """Mamba returns float32 logits, computed in its own type."""
+    torch.manual_seed(5)
+    shape = {"hidden_size": 32, "state_size": 4, "num_hidden_layers": 2, "vocab_size": len(byte_tokenizer)}
+    config = transformers.MambaConfig(**shape, initializer_range=0.4, pad_token_id=byte_tokenizer.pad_token_id)
+    model = transformers.MambaForCausalLM(config).to(dtype).eval()
+    batch = byte_tokenizer(
+        [tiny.sentence(i) for i in range(30)], padding=True, padding_side="left", return_tensors="pt"
+    )
+    given, handle = watched(model.lm_head)
+    scores = high_precision(model, byte_tokenizer).score(batch)
+    handle.remove()
+    yes, no = (byte_tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    weight = model.lm_head.weight.detach().double()
+    exact = given[0][0][0][:, -1].double() @ weight[[no, yes]].T
+    assert scores.native.dtype == torch.float32
+    assert torch.allclose(scores.head.double(), exact[:, 1] - exact[:, 0], rtol=1e-6, atol=1e-12)
+
+
+def test_difference_of_logits_is_rounded_once(byte_tokenizer):
+    """Two logits of nearly the same size: rounded one by one, their differences tie."""
+    model = tiny.qwen(byte_tokenizer, torch.bfloat16, tied=False)
+    yes, no = (byte_tokenizer.convert_tokens_to_ids(word) for word in ("yes", "no"))
+    with torch.no_grad():
+        model.lm_head.weight[yes] = model.lm_head.weight[no]
+        model.lm_head.weight[yes, 0] *= 1 + 2**-7
+        model.lm_head.weight[[no, yes], 1] = 2.0**16
+    given, handle = watched(model.lm_head)
+    pairs = tiny.pairs(40)
+    scores = high_precision(model, byte_tokenizer).predict(pairs, batch_size=len(pairs))
+    handle.remove()
+    order = sorted(range(len(pairs)), key=lambda at: -len(pairs[at][0]) - len(pairs[at][1]))
+    hidden, weight = given[0][0][0][:, -1].double(), model.lm_head.weight.detach().double()
+    exact = hidden[:, 0] * (weight[yes, 0] - weight[no, 0])
+    assert torch.allclose(scores.head[order].double(), exact, rtol=1e-6, atol=1e-12)
+    assert len(scores.head.unique()) == len(exact.unique())
 
 
 def test_language_model_computes_logits_of_one_position(byte_tokenizer):
@@ -459,6 +559,9 @@ def test_right_padding_is_an_error(byte_tokenizer):
         tw.InputError, match=r"Row 0 of the batch ends in padding \(2 of 3 rows\).*padding_side = 'left'"
     ):
         high_precision(model, byte_tokenizer).score(batch)
+    del batch["attention_mask"]
+    with pytest.raises(tw.InputError, match=r"Row 0 of the batch ends in padding \(2 of 3 rows\)"):
+        high_precision(model, byte_tokenizer).score(batch)
 
 
 def test_errors(tokenizer, byte_tokenizer):
@@ -550,6 +653,10 @@ def test_explain(tokenizer, byte_tokenizer):
     assert "head is that of logits of classifier (32 → 1, bfloat16), computed again in float32" in said
     two = high_precision(tiny.bert(tokenizer, labels=2), tokenizer, precision="float64").explain()
     assert "the softmax of label 1" in two and "logit is the log-odds of label 1 in float64" in two
+    with torch.autocast("cpu", torch.bfloat16):
+        cast = high_precision(tiny.bert(tokenizer), tokenizer).explain()
+    assert "as BertForSequenceClassification computes it, in bfloat16." in cast
+    assert "classifier (32 → 1, float32 in bfloat16 by autocast)" in cast
     asked = high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer).explain()
     assert "the softmax of 'yes' against 'no'" in asked and "the difference of the two logits" in asked
 
@@ -572,11 +679,9 @@ def test_model_that_changes_its_logits_is_an_error(tokenizer, byte_tokenizer):
     with pytest.raises(tw.InputError, match="changes what its last layer 'classifier' computes"):
         high_precision(model).score(batch)
 
-    config = transformers.Gemma2Config(**DECODER | {"head_dim": 8, "vocab_size": len(byte_tokenizer)})
-    config.final_logit_softcapping = 1.0
-    capped = transformers.Gemma2ForCausalLM(config).eval()
-    with pytest.raises(tw.InputError, match=r"by a cap or a scale as in Gemma 2. Or rank on the model's own logits"):
-        high_precision(capped, byte_tokenizer).predict([("river", "delta")])
+    scaled = language_model("Granite", byte_tokenizer, torch.bfloat16, logits_scaling=1.01)
+    with pytest.raises(tw.InputError, match=r"'lm_head' computes. Or rank on the model's own logits"):
+        high_precision(scaled, byte_tokenizer).predict([("river", "delta")])
 
 
 def test_weights_must_be_a_matrix(tokenizer):
@@ -585,6 +690,19 @@ def test_weights_must_be_a_matrix(tokenizer):
         model.classifier = torch.nn.Linear(32, 1)
     with pytest.raises(tw.InputError, match="'classifier' holds weights of type float32 on meta"):
         high_precision(model)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_quantised_last_layer(tokenizer, byte_tokenizer):
+    for model, given in ((tiny.bert(tokenizer), ()), (tiny.qwen(byte_tokenizer, tied=False), (byte_tokenizer,))):
+        quantised = torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.qint8)
+        with pytest.raises(tw.InputError, match=r"holds weights of type qint8 on cpu.*without quantising"):
+            high_precision(quantised, *given)
+    model = tiny.bert(tokenizer)
+    model.bert = torch.ao.quantization.quantize_dynamic(model.bert, {torch.nn.Linear}, dtype=torch.qint8)
+    batch = tokenizer([tiny.sentence(i) for i in range(9)], return_tensors="pt", padding=True)
+    scores = high_precision(model).score(batch)
+    assert torch.allclose(scores.head, scores.logit, rtol=1e-5, atol=1e-5)
 
 
 def test_nan_is_an_error(tokenizer):

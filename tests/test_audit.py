@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.analysis.auditing import LIBRARIES, Effect, even_steps
+from tiewise.analysis.auditing.consequences import grade_ties
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
@@ -450,6 +452,24 @@ def test_identical_documents_are_distinguished_from_rounding():
 # -- verdicts -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("tied", "said"),
+    [
+        ((9, 10), "a tie lies across rank 10 in 100% of lists"),  # offsets: the documents at ranks 10 and 11
+        ((18, 19, 20), "a tie lies across rank 20 in 100% of lists"),
+        ((2, 3), "no tie lies across rank 1, 5, 10 or 20"),
+    ],
+)
+def test_the_verdict_names_the_cutoffs_that_were_looked_at(tied, said):
+    scores = [
+        100.0 - (tied[0] if place in tied else place) + place_of_list / 7
+        for place_of_list in range(10)
+        for place in range(30)
+    ]
+    found = tw.audit(run_of(np.array(scores), lists=10), cutoffs=(1, 5, 10, 20))
+    assert (found.across[20] > 0) is (20 in tied) and said in found.verdict and "of interest" not in found.verdict
+
+
 def labels(run: dict[str, dict[str, float]], seed: int = 0) -> dict[str, dict[str, int]]:
     """Random judgments, so that the order of ties matters."""
     chance = np.random.default_rng(seed)
@@ -665,14 +685,14 @@ MIXED = {query: {"a": 2.0, "b": 1.0} if n % 2 else {"b": 2.0, "a": 1.0} for n, q
 ONE_TIED = MIXED | {"q0": {"a": 1.0, "b": 1.0}}
 
 
-def test_a_reversed_comparison_decides():
+def test_a_reversed_comparison_is_named_and_decides_if_it_is_significant():
     """In sums over queries, the tied run is 0 or .5 above MIXED, .25 expected; `above` is 1/6 above it."""
     third = {"b": 3.0, "c": 2.0, "a": 1.0}
     above = MIXED | {"q0": {"a": 2.0, "b": 1.0}, "q2": third, "q4": third}
     for other, is_reversed in ((above, True), (MIXED, False)):
         pair = tw.compare(JUDGED, {"tied": ONE_TIED, "other": other}, "RR", complete=True).pair("tied", "other")
         found = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
-        assert found.grade == ("decides" if is_reversed else "report")
+        assert found.grade == "report"
         assert ("No comparison or check is reversed." in found.verdict) is not is_reversed
         untied = tw.audit(other, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
         assert untied.grade == "none"  # its own ties reverse nothing
@@ -683,6 +703,9 @@ def test_a_reversed_comparison_decides():
                 pytest.approx(0.5),
             ) and "trec_eval" in one.tools
             assert str(one) in found.verdict
+            assert one.significant is False and not found.decides  # nobody claims the difference
+            assert grade_ties(found.effects, [one]) == "report"
+            assert grade_ties(found.effects, [replace(one, significant=True)]) == "decides"
     alone = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True)
     assert alone.grade == "report" and "is reversed" not in alone.verdict and alone.reversals == ()
 

@@ -49,7 +49,7 @@ def test_float32_scores_need_no_remedy(tiewise):
 
 
 def test_several_runs_are_compared(tiewise):
-    """The two runs are one model in two precisions; ties of the one reverse who is ahead."""
+    """The two runs are one model in two precisions; ties of the one reverse who is ahead, which is not significant."""
     command = (
         "audit",
         "minilm-bf16.trec.gz",
@@ -61,7 +61,7 @@ def test_several_runs_are_compared(tiewise):
         "--complete",
     )
     bf16, fp32 = tiewise(*command, "--format", "json").json["runs"]
-    assert (bf16["name"], bf16["grade"], fp32["grade"]) == ("minilm-bf16", "decides", "none")
+    assert (bf16["name"], bf16["grade"], fp32["grade"]) == ("minilm-bf16", "report", "none")
     (reversal,) = bf16["reversals"]
     assert reversal["result"] == "minilm-fp32 against minilm-bf16 in nDCG@10" and "trec_eval" in reversal["tools"]
     assert reversal["significant"] is False
@@ -70,7 +70,10 @@ def test_several_runs_are_compared(tiewise):
     text = tiewise(*command, "--format", "table").out
     assert text.startswith("2 runs\nrun ") and "worst case" in text and "minilm-fp32: Its ties change nothing" in text
     assert {row["run"] for row in tiewise(*command).rows} == {"minilm-bf16", "minilm-fp32"}
-    failed = tiewise(*command, "--fail-if", "decides", code=3)
+    assert "(not significant over queries) is reversed by 40.5% of random orders" in bf16["verdict"]
+    assert "reversal" not in text
+    assert tiewise(*command, "--fail-if", "decides").err == ""  # nobody claims the difference
+    failed = tiewise(*command, "--fail-if", "decides or nDCG@10 < 0.445", code=3)
     assert "run 'minilm-bf16'" in failed.err and "run 'minilm-fp32'" not in failed.err
     unjudged = tiewise(*command[:3], "--format", "table").out
     assert "effect of ties" in unjudged and "unknown" in unjudged and "worst case" not in unjudged
@@ -151,3 +154,22 @@ def test_errors_write_no_file(tiewise, folder, words, message):
     done = tiewise("audit", *words.split(), "-o", "failed.json", code=2)
     assert message in done.err and not done.out
     assert not (folder / "failed.json").exists()
+
+
+def test_an_audit_counts_the_queries_of_its_means(tiewise, tmp_path):
+    """40 of 200 judged queries are in the run."""
+    whole = tw.read_run(file("minilm-bf16.trec.gz"))
+    few = tw.Run.from_dict(dict(list(whole.to_dict().items())[:40]))
+    tw.write_run(few, tmp_path / "few.trec")
+    command = ("audit", str(tmp_path / "few.trec"), "--qrels", "qrels.txt", "-m", "nDCG@10", "--complete")
+    note = "160 judged queries are missing from the run and {}."
+    shown = tiewise(*command, "--format", "table").out
+    assert "few · 40 queries" in shown and "Means over 200 queries." in shown
+    assert note.format("counted as 0") in " ".join(shown.split())
+    for missing, queries, how in (("zero", 200, "counted as 0"), ("skip", 40, "left out")):
+        found = tiewise(*command, "--missing", missing, "--format", "json").json
+        expected = tw.evaluate(file("qrels.txt"), few, "nDCG@10", missing=missing, complete=True)["nDCG@10"].expected
+        assert found["measured_queries"] == queries and note.format(how) in found["notes"]
+        assert found["measures"]["nDCG@10"]["expected"] == expected
+    assert "200 judged" not in tiewise(*command, "--missing", "error", code=2).out
+    assert note.format("left out") in tw.audit(few, qrels=file("qrels.txt"), missing="skip").notes

@@ -184,7 +184,9 @@ def test_report_takes_test_and_resamples(tiewise, folder):
     assert (folder / "page.html").is_file()
     for reference, code in (("tied", 0), ("tied.trec", 0), ("other", 2)):  # its name or its file
         tiewise(*command, "--resamples", "200", "--reference", reference, "-o", "page.html", code=code)
-    assert "resamples is a whole number from 100" in tiewise(*command, "--resamples", "5", "-o", "page.html", code=2).err
+    assert (
+        "resamples is a whole number from 100" in tiewise(*command, "--resamples", "5", "-o", "page.html", code=2).err
+    )
     runs = {name: folder / f"{name}.trec" for name in ("tied", "last")}
     compared = collect_content(
         folder / "qrels.txt", runs, "RR@10", test="wilcoxon", resamples=300, complete=True

@@ -355,12 +355,12 @@ BAD_COSTS = {
         ("--phi 0.5,0", "phi=0.0 is not possible"),
         ("--phi nan", "phi=nan is not possible"),
         ("--phi 0.5,high", "'0.5,high' is not a list of numbers. Write it like 0.8"),
-        ("--phi ,", "No phi was given"),
+        ("--phi ,", "',' is not a list of numbers"),
         ("--depths 0", "depth=0 is not possible: it must be a whole number, 1 or more"),
         ("--depths 10,-1", "depth=-1 is not possible"),
         ("--depths 1.5", "Invalid value for '--depths': '1.5' is not a list of numbers. Write it like 10,20"),
         ("--depths ten", "'ten' is not a list of numbers"),
-        ("--depths ,", "No depth was given"),
+        ("--depths ,", "',' is not a list of numbers"),
         ("--recall-at 0", "Invalid value for '--recall-at'"),
         ("--cost nowhere.json", "nowhere.json: there is no such file"),
         ("--cost lacking.txt", "There is no cost for 'dense'. Give one for every system"),
@@ -394,7 +394,8 @@ def test_errors_write_no_file(tiewise, folder, options, message):
     words = options.split()
     output = [] if "-o" in words else ["-o", "kept.tsv"]
     figure = [] if "--figure" in words else ["--figure", "kept.svg"]
-    done = tiewise(*COMMAND, *words, *output, *figure, code=2)
+    command = COMMAND[:4] if {"--phi", "--depths"} & {*words} else COMMAND
+    done = tiewise(*command, *words, *output, *figure, code=2)
     assert re.search(message, done.err), done.err
     assert done.err.startswith("tiewise: ") and done.err.count("\n") == 1
     assert not done.out
@@ -438,3 +439,8 @@ def test_missing_extra_is_an_error_before_writing(process, folder, tmp_path, pac
     assert done.err == f"tiewise: {message}\n"
     assert not done.out and not output.exists() and not figure.exists()
     assert process(*COMMAND, **without).rows  # the numbers need no extra
+
+
+def test_repeated_numbers_add_up(tiewise):
+    apart = ("--depths", "1", "--depths", "2,3", "--phi", "0.5", "--phi", "0.9")
+    assert tiewise(*COMMAND[:4], *apart, "--format", "csv").out == tiewise(*COMMAND, "--format", "csv").out

@@ -146,6 +146,77 @@ def test_numbers_equal_pytrec_eval(seed, tiewise, tmp_path):
     assert len(printed) == sum(len(row) - sum(name in row for name in hidden) for row in peer.values())
 
 
+@pytest.mark.parametrize(("labels", "ndcg"), [("2.7 1.4 0", "0.7602"), (".9 .4 -.5", "0.0000")])
+def test_fractions_of_labels_are_cut_off(labels, ndcg, tiewise, tmp_path):
+    rows = [f"q 0 {doc} {label}\n" for doc, label in zip("abc", labels.split(), strict=True)]
+    (tmp_path / "qrels").write_text("".join(rows))
+    (tmp_path / "run").write_text("q Q0 b 1 3 t\nq Q0 c 2 2 t\nq Q0 a 3 1 t\n")
+    found = tiewise("trec_eval", "-m", "ndcg", "qrels", "run")
+    assert found.out == line("ndcg", "all", ndcg) + "\n" and "Labels are cut to whole numbers" in found.err
+    report = tw.evaluate(tmp_path / "qrels", tmp_path / "run", "nDCG")
+    printed = {row.tool: row for row in report.oblivious_by_tool()}
+    assert f"{printed['trec_eval'].value:.4f}" == f"{printed['trec_eval-9'].value:.4f}" == ndcg
+    assert printed["pytrec_eval"].value is None and "not whole numbers" in printed["ir_measures"].note
+    assert report["nDCG"].oblivious == report["nDCG"].expected > float(ndcg)
+    assert "trec_eval cuts them to whole ones. Here they count as they are." in report.notes[-1]
+
+
+def test_pytrec_eval_refuses_fractions_of_labels():
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    with pytest.raises(TypeError, match="integer"):
+        pytrec_eval.RelevanceEvaluator({"q": {"a": 1.5}}, {"map"}).evaluate({"q": {"a": 1.0}})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "same_as"),
+    [
+        (["-m", "ndcg_cut.10,20,23.4"], ["-m", "ndcg_cut.10,20,23"]),
+        (["--query", "--meas=map", "--lev", "2"], ["-q", "-m", "map", "-l", "2"]),
+        (["-o", "-m", "map"], ["-m", "map"]),
+        (["-M", "9" * 20, "-m", "map"], ["-m", "map"]),
+        (["-qn", "-m", f"relstring.{'0' * 5000}5"], ["-qn", "-m", "relstring.5"]),
+    ],
+    ids=lambda words: " ".join(words)[:30],
+)
+def test_what_getopt_and_atol_accept(arguments, same_as, tiewise, tmp_path):
+    files = write(tmp_path, *draw(0))
+    found, want = (tiewise("trec_eval", *words, *files).out for words in (arguments, same_as))
+    assert [one.split("\t")[1:] for one in found.splitlines()] == [one.split("\t")[1:] for one in want.splitlines()]
+
+
+def test_no_rank_at_all(tiewise, tmp_path):
+    found = tiewise("trec_eval", "-M", "0", "-m", "all_trec", "--range", *write(tmp_path, *draw(0)))
+    values = {name.strip(): value for name, _, value in (one.split("\t") for one in found.out.splitlines())}
+    assert {values[name] for name in ("map", "map.max", "ndcg_cut_10", "11pt_avg", "rbp_resid")} == {"0.0000"}
+    assert values["num_ret"] == "0" and "prints nan" in found.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-l", "-1"], "-l -1: below 0, unjudged documents are relevant in some measures of trec_eval"),
+        (["-m", f"P.{'9' * 5000}"], "a cutoff is a whole number"),
+        (["--x"], "No such option"),
+    ],
+)
+def test_what_is_refused(arguments, message, tiewise, tmp_path):
+    assert message in tiewise("trec_eval", *arguments, *write(tmp_path, *draw(0)), code=2).err
+
+
+def test_points_that_do_not_ascend(tiewise, tmp_path):
+    files = write(tmp_path, *draw(0))
+    assert "ascending order" in tiewise("trec_eval", "-m", "11pt_avg.0.75,0.25", *files).err
+    assert not tiewise("trec_eval", "-m", "11pt_avg.0.25,0.75", *files).err
+
+
+def test_labels_below_the_level():
+    report = tw.evaluate({"q": {"a": 0.9, "b": 0.4}}, {"q": {"a": 2.0, "b": 1.0}}, ["AP", "nDCG"], oblivious="given")
+    assert report.notes == (
+        "All labels are below rel=1 (the highest is 0.9), so no document is relevant for AP. Lower it: AP(rel=0.45), "
+        "or -l 0.45.",
+    )
+
+
 # -- all orders ------------------------------------------------------------------------------------------------------
 
 MEASURES = [
@@ -325,14 +396,14 @@ def test_missing_queries(tiewise, tmp_path):
 
 def test_the_run_id_is_the_tag_of_the_last_line(tiewise, tmp_path):
     (tmp_path / "qrels").write_text("q 0 a 1\n")
-    text = "# a comment\nq Q0 a 1 1.0 first more words\nq Q0 b 2 0.5 last and more\n\n# the end\n"
+    text = "# a comment\nq Q0 a 1 1.0 first\nq Q0 b 2 0.5 last\n\n# the end\n"
     (tmp_path / "run").write_text(text)
     (tmp_path / "long").write_text(text + "# filler\n" * 4000)
     (tmp_path / "run.gz").write_bytes(gzip.compress(text.encode()))
     for name in ("run", "run.gz", "long"):
         found = tiewise("trec_eval", "-m", "runid", "qrels", name)
         assert found.out == line("runid", "all", "last") + "\n"
-    found = tiewise("trec_eval", "-m", "runid", "qrels", "-", stdin=text.replace("first", "last"))
+    found = tiewise("trec_eval", "-m", "runid", "qrels", "-", stdin=text.replace("first", "last and more"))
     assert found.out == line("runid", "all", "last") + "\n"
     (tmp_path / "run.json").write_text('{"q": {"a": 1.0}}')
     found = tiewise("trec_eval", "-m", "runid", "qrels", "run.json")
@@ -357,8 +428,7 @@ def test_the_run_id_is_the_tag_of_the_last_line(tiewise, tmp_path):
         (["-m", "ndcg.x=1"], "'x=1' is no parameter. Write ndcg.1=5,2=9"),
         (["-m", "map.5"], "map takes no parameters"),
         (["-m", "relstring.x"], "give the number of documents"),
-        (["-M", "0"], "x>=1"),
-        (["-l", "-1"], "x>=0"),
+        (["-M", "-1"], "x>=0"),
     ],
 )
 def test_errors(arguments, message, tiewise, tmp_path):

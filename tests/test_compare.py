@@ -12,9 +12,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from scipy import stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 import oracle_compare as oracle
 import tiewise as tw

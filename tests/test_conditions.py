@@ -103,6 +103,9 @@ def test_every_statistic_is_known(statistic):
         ("range() > 1", "empty measure name"),
         ("", "this is not a condition"),
         ("(" * 500 + "range(RR) > 1", "this is not a condition"),
+        ("not " * 2000 + "range(RR) > 1", "it is nested more than 100 times"),
+        ("0.43 < 0.45", "a comparison has numbers only. Name a measure"),
+        ("RR < 0.5 or abs(0.43) < 0.45", "a comparison has numbers only"),
     ],
 )
 def test_errors(text, message):

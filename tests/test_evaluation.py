@@ -472,6 +472,19 @@ def test_cuts_are_noted_only_where_they_are_likely_and_show():
     assert 0 < high - low < 0.0003 and report["RR"].cut_likely and not report.cut_note
 
 
+def test_the_note_on_cut_lists_names_measures_without_bounds():
+    qrels = {query: {"a": 1, "b": 2, "z": 1} for query in ("q", "p")}
+    run = {query: {"a": 2.0, "b": 1.0, "c": 1.0} for query in qrels}
+    with pytest.warns(CutWarning):
+        report = tw.evaluate(qrels, run, ["AP", "Compat(normalize=False)", "G", "P@1"])
+    assert report.without_bounds == ["Compat(normalize=False)", "G"]  # P@1 does not look so far
+    assert "expected AP lies within .3333–1.0000; there are no bounds for Compat(normalize=False) and G." in str(report)
+    with pytest.warns(CutWarning):
+        both = tw.compare(qrels, {"A": run, "B": {"q": {"a": 1.0}}}, ["P@1", "G"])
+    assert any("tie group: there are no bounds for G." in note for note in both.notes)
+    assert tw.evaluate(qrels, run, "G", complete=True).without_bounds == []
+
+
 #: Measures that a better document can lower, so that a cut leaves them anywhere in their range.
 ANYWHERE = {"AUC": (0.0, 1.0), "Accuracy": (0.0, 1.0), "BPM": (0.0, 1.0), "Unj": (0.0, 1.0)}
 
@@ -907,7 +920,9 @@ def test_labels_beyond_the_scale_are_an_error():
         ("P(self=1)", "no parameter 'self'"),
         ("P(**{'rel': 2})", "parameters have names"),
         ("ERR(max=2000)", "below 1000"),
-        ("P(rel={[1]:2})", "number or a quoted word"),
+        ("P(rel={[1]:2})", "number, True, False or a quoted word"),
+        ("Compat(normalize=yes)", "number, True, False or a quoted word"),
+        ("Compat(normalize=1)", "Use True or False"),
         ("Rprec@10", "takes no cutoff"),
         ("P(relevance=2)", "no parameter 'relevance'; it takes rel"),
         ("P(2)@5", "parameters have names"),
@@ -915,7 +930,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ("RBP(p=1)", "must lie above 0 and below 1"),
         ("P(rel=-1)@5", "P: rel=-1 is not possible. It must be 0 or more"),
         ("RBP(p='x')", "no number"),
-        ("P(rel=__import__('os'))", "Unknown measure|number or a quoted word"),
+        ("P(rel=__import__('os'))", "Unknown measure|number, True, False or a quoted word"),
         ("", "empty"),
         ("nDCG@10)", "Unknown"),
         ("what", "Unknown measure 'what'"),

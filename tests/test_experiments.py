@@ -32,7 +32,7 @@ def test_the_row_of_a_tied_run():
     assert (found.expected, found.minimum, found.maximum) == (87.5, 75.0, 100.0)  # ½ or 1 for q, 1 for r
     assert found.range == 25.0
     assert found.std == pytest.approx(12.5)
-    assert (found.oblivious, found.bias, found.bias_first) == (75.0, -12.5, 12.5)  # trec_eval lists b before a
+    assert (found.id_desc, found.given, found.id_asc) == (75.0, 100.0, 100.0)  # trec_eval lists b before a
     assert found.tied == pytest.approx(40.0)  # 2 of 5 rows
     assert found.tied_by_query == pytest.approx(100 * (2 / 3 + 0) / 2)
     assert found.gap == pytest.approx(-12.5)
@@ -52,7 +52,16 @@ def test_the_ablation_shows_what_is_reported():
         "m", "d", JUDGED, {("float32", "native"): EXACT, ("bfloat16", "native"): TIED, ("bfloat16", "score"): EXACT}
     )
     line = scored.ablation([one], "RR@10").splitlines()[-1]
-    assert line == "| m, d | 100.00 | 100.00 (0) | 100.00 (0) | 87.50 [75.00, 100.00] (−12.50) | 100.00 (0) | – |"
+    assert line == (
+        "| m, d | 100.00 | 100.00 (0) | 75.00 (−25.00) | 100.00 (0) | 100.00 (0) "
+        "| 87.50 [75.00, 100.00] (−12.50) | 100.00 (0) | – |"
+    )
+
+
+def test_the_order_of_the_data_is_not_the_best_order():
+    """A collection lists relevant documents anywhere, so "neither" is what its own order gives, not the maximum."""
+    found = scored.row({"q": {"b": 1.0}}, tw.Run.from_columns(["q"] * 3, ["a", "b", "c"], [1, 1, 1]), None, "RR@10")
+    assert (found.given, found.maximum, found.id_desc, found.id_asc) == (50.0, 100.0, 50.0, 50.0)
 
 
 def test_a_table_goes_between_its_marks_and_nowhere_else():

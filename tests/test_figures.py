@@ -157,6 +157,19 @@ def test_a_curve_without_crosses(figures, reports, qrels):
     assert not any(row["crossed"] for row in data_of(unordered.plot.curve("RR", [1, 2])))
 
 
+@pytest.mark.parametrize(
+    ("order", "named"),
+    [
+        ("given", "Crosses: the order of the file."),
+        ("docid-asc", "Crosses: the order by ascending ids."),
+        ("trec_eval", "Crosses: the order of trec_eval."),
+    ],
+)
+def test_the_order_of_the_crosses_is_named(figures, qrels, order, named):
+    report = tw.evaluate(qrels, file(FILES["bf16"]), "RR", oblivious=order, complete=True)
+    assert named in " ".join(figures.curve(report, "RR", [1, 2]).to_dict()["title"]["subtitle"])
+
+
 @pytest.mark.parametrize("number", [6, 7, 30])
 def test_lines_differ_in_colour_or_dashes(figures, reports, number):
     many = figures.curve({f"system {i}": reports["bf16"] for i in range(number)}, "P", [1, 2]).to_dict()
@@ -502,7 +515,7 @@ def test_names_from_files_stay_text(results, kind):
 
 #: What public functions give that is no result to look at: operands, what one shard hands to another, measures, which
 #: are names, and rows of tables.
-NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "PrecisionRow", "Difference"}
+NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "PrecisionRow", "Difference", "Trend"}
 
 
 def returned(function, owner=None):

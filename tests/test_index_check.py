@@ -58,6 +58,23 @@ def test_similarities_are_those_of_the_runs():
     assert found.recall.maximum == 1
 
 
+def test_a_perfect_index_reaches_every_ceiling():
+    docs = np.random.default_rng(3).normal(size=(200, 16)).astype(np.float32)
+    found = check(index_of(docs, list(range(200))), Collection(docs), docs[:20], 10, repeats=1)
+    assert found.rbr_ceiling == pytest.approx(1 - 0.9**10)
+    assert found.rbr.lower.expected == pytest.approx(found.rbr_ceiling)
+    assert found.rbo.extrapolated.expected == pytest.approx(1)
+    residual = found.rbo.upper.expected - found.rbo.lower.expected
+    assert repr(found) == (
+        f"<IndexCheck: recall@10 1.0000, RBR 0.6513 of 0.6513, RBO 1.0000 residual {residual:.4f}, 20 queries>"
+    )
+    assert repr(found.recall) == "recall@10 1.0000"
+    assert {one.measure for one in found.per_query().values()} == {"recall@10"}
+    assert "P@10" not in found.to_markdown() and "0.6513 of 0.6513" in found.to_markdown()
+    row = found.to_dict()["rows"][0]
+    assert (row["rbr_ceiling"], row["rbo_residual"]) == (found.rbr_ceiling, found.rbo.residual)
+
+
 def test_measures_are_those_of_evaluate():
     qrels = {f"q{row}": {"d1": 1, "d4": 1} for row in range(12)}
     ids = {"query_ids": [f"q{row}" for row in range(12)]}

@@ -57,6 +57,7 @@ PLACE = "for query '302', document 'FBIS3-2'"
         ("١٢", "Write digits only."),
         ("1e400", "It is too large for float64; scale the numbers."),
         ("-1e999", "It is too large for float64; scale the numbers."),
+        ("1e-400", "It is too small for float64, and would be 0; scale the numbers."),
         ("np.float64(0.5)", "Write 0.5 alone."),
         ("high", "It is not a number."),
         ("1.5f", "It is not a number."),
@@ -90,11 +91,12 @@ def test_a_wrong_number_of_columns() -> None:
     # Five and seven columns are twelve, but no two rows.
     assert complaint(read_run, GOOD + "a b c 1 2\nt a b c 1 2 t\n") == (
         f"run:2: 5 columns instead of 6 {columns}: 'a b c 1 2'\n"
-        f"run:3: 7 columns instead of 6 {columns}: 't a b c 1 2 t'"
+        f"run:3: 7 columns instead of 6 {columns}: 't a b c 1 2 t'. The tag is not 'tag': does an id contain a blank?"
     )
     # More words may follow the tag, but where the fourth is no rank, an id may hold a blank.
     assert complaint(read_run, GOOD + "302 Q0 two words 2 9.0 tag\n") == (
-        f"run:2: 7 columns instead of 6 {columns}: '302 Q0 two words 2 9.0 tag'"
+        f"run:2: 7 columns instead of 6 {columns}: '302 Q0 two words 2 9.0 tag'. "
+        "The tag is not 'tag': does an id contain a blank?"
     )
     assert complaint(read_run, "302 Q0 two words 2 9.0 tag\n") == (
         f"run:1: 7 columns, which fits no run: '302 Q0 two words 2 9.0 tag'. Expected {SIX} or 'query document rank'."
@@ -109,6 +111,29 @@ def test_a_wrong_number_of_columns() -> None:
         "run:3: 1 column, which fits no qrels: 'word'. "
         "Expected 'query iteration document label' or 'query document label'."
     )
+
+
+@pytest.mark.parametrize("before", ["", GOOD, "# a comment\r"])
+def test_carriage_returns_inside_lines(before: str) -> None:
+    problem = "a carriage return inside a line. If lines end in CR alone, convert them: tr '\\r' '\\n' < FILE"
+    line = 2 if before == GOOD else 1
+    assert complaint(read_run, f"{before}1 Q0 a 1 2 t\r1 Q0 b 2 1 t\r") == f"run:{line}: {problem}"
+    assert complaint(read_qrels, before.replace(GOOD, "1 0 a 1\n") + "1 0 b 1\r1 0 c 1\r") == f"run:{line}: {problem}"
+    Path("run").write_bytes(b"1 Q0 a 1 2 t\r\r\n1 Q0 b 2 1 t\r")  # only at their ends
+    assert read_run("run").to_dict() == {"1": {"a": 2.0, "b": 1.0}}
+
+
+@pytest.mark.parametrize("lines", [(0, 1), (1, 0), (1, 2)])
+def test_an_id_with_a_blank_before_a_number(lines: tuple[int, int]) -> None:
+    rows = "q Q0 a 1 9 t\n", "q Q0 Apollo 13 11 8.2 t\n", "q Q0 Apollo 14 12 8.1 t\n"
+    assert "'q Q0 Apollo 1" in complaint(read_run, "".join(rows[line] for line in lines))
+    Path("run").write_text("q Q0 a 1 9 t and\nq Q0 b 2 8 t more words\n")
+    assert read_run("run").to_dict() == {"q": {"a": 9.0, "b": 8.0}}
+
+
+def test_tabs_and_words_after_the_tag() -> None:
+    Path("run").write_text("q1 Q0 a 1\t.5\ttag extra\n")
+    assert read_run("run").to_dict() == {"q1": {"a": 0.5}}
 
 
 def test_an_empty_cell_between_tabs() -> None:
@@ -193,6 +218,7 @@ def test_binary_files() -> None:
     what = "Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz."
     assert complaint(read_run, bytes(range(256)) * 9) == f"run: is a binary file. {what}"
     assert complaint(read_run, GOOD.encode("utf-16")) == "run: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8"
+    assert complaint(read_run, GOOD.encode("utf-32")) == "run: is UTF-32 text. Convert it: iconv -f UTF-32 -t UTF-8"
     late = (GOOD * 20_000).encode() + b"1 Q0 \0 1 2 t\n"
     assert complaint(read_run, late) == "run:20001: a NUL byte. Is this a text file?"
 

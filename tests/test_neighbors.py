@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 
+MASKED = np.ma.masked_array([[2.0, 1.0]], [[False, True]])
 QRELS = {"0": {"7": 1, "2": 0}, "1": {"0": 1}}
 
 
@@ -144,6 +145,10 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
         ([[1.0]], [[0]], {"k": 2}, "k=2, but there are 1 column"),
         ([[1.0]], [[0]], {"k": 0}, "k=0"),
         ([[1.0]], [[0]], {"counts": [2]}, "counts must be one number up to 1"),
+        ([[1 + 2j, 0.5]], [[0, 1]], {}, "The scores are complex128, not real numbers"),
+        (np.array([[2, 1]], "m8[s]"), [[0, 1]], {}, "not real numbers"),
+        (MASKED, [[0, 1]], {}, r"The value at \[0, 1\] is masked, one of 1"),
+        ([[2.0, 1.0]], MASKED.astype(int), {}, r"The value at \[0, 1\] is masked, one of 1"),
     ],
 )
 def test_errors(scores, indices, options, message):

@@ -13,6 +13,8 @@ import zipfile
 from importlib import resources
 from pathlib import Path
 
+import pytest
+
 import tiewise as tw
 
 SOURCE = Path(tw.__file__).parent
@@ -32,7 +34,7 @@ LAYERS = (
     "adapters",
     "cli",
 )
-ROOT = {"__init__", "__main__", "_version", "errors"}
+ROOT = {"__init__", "__main__", "_version", "caching", "errors"}
 EXAMPLE = "example"  # data files
 
 #: Folders that load a module further down by its name, when it is needed.
@@ -101,6 +103,12 @@ def test_an_import_by_name_is_seen(tmp_path):
         'd = {"x": "tiewise.rankings"}\n'
     )
     assert named(tmp_path / "module.py") == {"output", "cli", "rankings"}
+
+
+def test_cached_values_have_no_lock():
+    """That of functools has one in Python 3.10 and 3.11: see `tiewise.caching`."""
+    for _, path in modules():
+        assert not re.search(r"from functools import .*cached_property|functools\.cached_", path.read_text()), path
 
 
 def test_import_loads_numpy_and_nothing_heavier():
@@ -180,3 +188,22 @@ def test_errors_have_one_base():
     assert issubclass(tw.InputError, tw.TiewiseError)
     assert issubclass(tw.MeasureError, tw.TiewiseError)
     assert issubclass(tw.MissingExtraError, tw.TiewiseError)
+
+
+@pytest.mark.parametrize(("name", "ours"), [("MRR", "RR"), ("MAP", "AP"), ("Recall", "R")])
+def test_a_measure_of_another_name_is_suggested(name, ours):
+    with pytest.raises(AttributeError, match=rf"has no attribute '{name}'\. Did you mean '{ours}'\?"):
+        getattr(tw, name)
+
+
+def test_common_mistakes_have_messages():
+    with pytest.raises(tw.MeasureError, match=r"^nDCG\(10\): parameters have names\. A cutoff: nDCG @ 10\.$"):
+        tw.nDCG(10)
+    with pytest.raises(tw.MeasureError, match="parameters have names"):
+        tw.RBP(0.8)
+    with pytest.raises(TypeError, match=r"Take \.expected, or \.oblivious"):
+        float(tw.AP.of("(10)1"))
+    with pytest.raises(tw.InputError, match="These are the lists of one run"):
+        tw.compare({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 0.5}, "p": {"a": 1.0}}, "AP")
+    with pytest.raises(tw.MeasureError, match="two levels after -l"):
+        tw.parse("map" + "-l1" * 3000)

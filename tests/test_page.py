@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import subprocess
@@ -26,7 +28,7 @@ pytest.importorskip("vl_convert")
 from tiewise.output.page.charts import LANES
 from tiewise.output.page.content import collect_content
 from tiewise.output.page.precision_families import find_families
-from tiewise.output.page.rendering import _json, _programs
+from tiewise.output.page.rendering import BUNDLES, _json, _programs
 from tiewise.output.page.tie_orders import STOPS, replay_query
 
 HOSTILE = "<script>window.hacked=1</script>"
@@ -741,11 +743,17 @@ def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_pa
         _programs.cache_clear()
         return _programs()
 
-    made = programs(tmp_path)
+    def digest(text: str) -> str:
+        return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+    made, version = programs(tmp_path / "first"), pytest.importorskip("vl_convert").__version__
+    assert BUNDLES.get(version, digest(made)) == digest(made)
+    monkeypatch.setitem(BUNDLES, version, digest(made))
+    assert programs(tmp_path) == made
     (kept,) = (tmp_path / "tiewise").iterdir()
     text = kept.read_text(encoding="utf-8")
-    assert text.partition("\n")[2] == made and "vegaEmbed" in made
-    for damaged in (text[:-1], text.replace("vegaEmbed", "vegaembed"), "", "\n"):
+    assert text == made and "vegaEmbed" in made
+    for damaged in (text[:-1], text.replace("vegaEmbed", "vegaembed"), "", f"{digest('alert(1)')}\nalert(1)"):
         kept.write_text(damaged, encoding="utf-8")
         assert programs(tmp_path) == made
         assert kept.read_text(encoding="utf-8") == text
@@ -753,6 +761,10 @@ def test_the_chart_library_is_kept_and_made_again_if_the_file_was_changed(tmp_pa
     assert programs(tmp_path) == made
     (tmp_path / "file").touch()
     assert programs(tmp_path / "file") == made  # nothing can be kept there
+    monkeypatch.delitem(BUNDLES, version)
+    kept.write_text("alert(1)", encoding="utf-8")
+    assert programs(tmp_path) == made  # of an unknown version nothing is kept or trusted
+    assert kept.read_text(encoding="utf-8") == "alert(1)"
     _programs.cache_clear()
 
 

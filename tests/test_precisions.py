@@ -43,6 +43,11 @@ def expected(qrels, scores):
     return tw.evaluate(qrels, as_run(scores), "nDCG@10", complete=True)["nDCG@10"]
 
 
+def unit(x):
+    wide = x.astype(np.float64)
+    return (wide / np.sqrt(np.cumsum(wide * wide, axis=1)[:, -1:])).astype(np.float32)
+
+
 def plain(name, queries, docs):
     """The scores of a row, computed without the code under test."""
     setup = tw.Setup.parse(name)
@@ -57,6 +62,7 @@ def plain(name, queries, docs):
             return (x / scale).astype(TYPES[kind]).astype(np.float32) * scale
         if kind in ("int8", "int4"):
             levels = 256 if kind == "int8" else 16
+            x, like = (unit(one) for one in (x, like))  # for cosine
             low, high = like.min(0), like.max(0)
             step = (high - low) / np.float32(levels - 1)
             codes = np.clip(np.round((x - low) / step), 0, levels - 1)
@@ -95,6 +101,18 @@ def test_every_row_is_what_a_plain_computation_gives(vectors, name):
     truth = expected(qrels, plain(name, queries, docs))
     for field in ("expected", "minimum", "maximum", "std"):
         assert getattr(found.estimate, field) == pytest.approx(getattr(truth, field), abs=1e-9), field
+
+
+def test_lengths_do_not_matter_to_cosine(vectors):
+    queries, docs, qrels = vectors
+    options = {"rows": ["float32:int4", "int4", "int8"], "repeats": 0, "samples": 100}
+    short = docs * np.float32(2.0) ** np.arange(-5, 5).repeat(15)[:, None]  # powers of two: the same directions
+    whole, other = (tw.precisions(queries, some, qrels, **options) for some in (docs, short))
+    assert [row.expected for row in other.rows] == [row.expected for row in whole.rows]
+    euclidean = tw.precisions(queries, docs, qrels, rows=["int8"], fn="euclidean", repeats=0, samples=100).rows[1]
+    codes = scoring.quantize(docs)
+    ties = scoring.tie_groups(scoring.quantize(queries, calibration=codes), codes, qrels, fn="euclidean")
+    assert euclidean.expected == tw.evaluate(None, ties, "nDCG@10", complete=True)["nDCG@10"].expected
 
 
 def test_a_row_of_one_low_precision_type_is_native_scoring(vectors):
@@ -242,6 +260,13 @@ def test_invalid_vectors(vectors):
     queries, docs, _ = vectors
     with pytest.raises(InputError, match="24 dimensions and documents 23"):
         tw.precisions(queries, docs[:, 1:])
+    large = np.full((5, 8), 1e38)
+    with pytest.raises(InputError, match=r"Row 0 of the documents holds a number too large for float16. Leave float16"):
+        tw.precisions(large[:2], large, rows=["float16"], repeats=0)
+    with pytest.raises(
+        InputError, match="Row 0 of the queries holds NaN or infinity, or a number too large for float32"
+    ):
+        tw.precisions(large[:2] * 10, large, repeats=0)
     with pytest.raises(InputError, match="Row 2 of the queries holds NaN"):
         tw.precisions(np.where(np.arange(30)[:, None] == 2, np.nan, queries), docs)
     with pytest.raises(InputError, match="too large for float8"):
@@ -364,7 +389,9 @@ def test_vectors_of_a_narrow_type_are_not_widened(vectors, kind):
     queries, docs, qrels = (x.astype(TYPES[kind]) if isinstance(x, np.ndarray) else x for x in vectors)
     rows = ["float32/float8", "float8", "int8", "binary"]
     wide = [x.astype(np.float32) for x in (queries, docs)]
-    found, truth = (tw.precisions(*both, qrels, rows=rows, repeats=0, resamples=100) for both in ((queries, docs), wide))
+    found, truth = (
+        tw.precisions(*both, qrels, rows=rows, repeats=0, resamples=100) for both in ((queries, docs), wide)
+    )
     assert [row.expected for row in found.rows] == [row.expected for row in truth.rows]
 
 

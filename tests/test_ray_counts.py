@@ -266,3 +266,24 @@ def test_a_folder_that_cannot_be_read_is_refused_by_name(listing):
         finally:
             os.seteuid(user)
             (folder / "b").chmod(0o755)
+
+
+def test_shards_are_edited_before_they_are_counted(tmp_path):
+    """Each query is a document too; scores are distances."""
+    rows = {f"q{q}": {f"q{d}": float(abs(q - d) // 2) for d in range(12)} for q in range(6)}
+    qrels = Qrels.from_dict({f"q{q}": {f"q{q + 1}": 1, f"q{q + 4}": 1} for q in range(6)})
+    parts = [{query: dict(list(docs.items())[at::3]) for query, docs in rows.items()} for at in range(3)]
+    edits = {"drop_self": True, "distances": True}
+    for options in ({}, edits):
+        counter = RunCounter(qrels, {"float64": ORDERS, "float32": ORDERS}, **options)
+        frames = [Frame([(q, d, s) for q in part for d, s in part[q].items()]) for part in parts]
+        merged = merge_shards(counter, LocalWorkers(counter, frames, 1).count, ["a", "b", "c"])
+        found = tw.evaluate(None, merged, ["nDCG@5", "AP"], complete=True, **options)
+        wanted = tw.evaluate(qrels, rows, ["nDCG@5", "AP"], complete=True, **options)
+        assert all(found.per_query(measure) == wanted.per_query(measure) for measure in found)
+    with pytest.raises(InputError, match="give drop_self or distances a run"):
+        tw.evaluate(None, merged, "AP")
+    unedited = RunCounter(qrels, {"float64": ORDERS, "float32": ORDERS})
+    merged = merge_shards(unedited, LocalWorkers(unedited, frames, 1).count, ["a", "b", "c"])
+    beir = [row for row in tw.evaluate(None, merged, "nDCG@5").oblivious_by_tool() if row.tool == "beir"]
+    assert beir[0].value is None and beir[0].note.endswith("in 6 lists: add drop_self=True")

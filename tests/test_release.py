@@ -37,3 +37,13 @@ def test_changelog_begins_with_the_version():
 def test_citation_has_the_version():
     citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     assert re.search(r"^version: (.*)$", citation, re.M)[1] == tw.__version__
+
+
+def test_what_makes_a_release_is_pinned():
+    """Packages by version, actions by commit."""
+    for name in ("wheels.yml", "release.yml"):
+        workflow = (ROOT / ".github/workflows" / name).read_text(encoding="utf-8")
+        packages = " ".join(re.findall(r"pip install ((?:[\w=.]+ ?)+)$", workflow, re.M)).split()
+        assert all("==" in package for package in packages), packages
+        actions = re.findall(r"uses: ([^.\s]\S+)", workflow)
+        assert all(re.search(r"@[0-9a-f]{40}$", action) for action in actions), actions

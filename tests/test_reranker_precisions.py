@@ -34,7 +34,7 @@ class Pairs:
 
     def plain(self, row):
         """The scores of a row, computed without the code under test."""
-        z = self.exact.astype(np.float32) if row == "head" else self.logits
+        z = self.exact if row == "head" else self.logits
         wide = z.astype(np.float64)
         odds = wide[:, 0] if wide.shape[1] == 1 else wide[:, 1] - wide[:, 0]
         if row in ("head", "logit"):
@@ -70,6 +70,19 @@ def test_every_row_is_what_a_plain_computation_gives(pairs):
     assert found.row("head").tied_share < found.row("logit").tied_share < found.row("native").tied_share
 
 
+def test_head_rounds_the_difference_of_logits_once(tiewise, tmp_path):
+    """Two large logits: rounded to float32 one by one, their differences tie."""
+    hidden = np.float32([[1, 1.0], [1, 1.125], [1, 1.25]])
+    weight = np.float32([[2**24, 0], [2**24, 1]])
+    layer = {"hidden": hidden, "weight": weight}
+    qrels = {"q": {"b": 1}}
+    found = tw.reranker_precisions(["q"] * 3, ["a", "b", "c"], qrels, **layer, rows=["head"], measures="RR")
+    assert (found.rows[0].expected, found.rows[0].tied_share) == (0.5, 0)
+    np.savez(tmp_path / "model.npz", query=["q"] * 3, doc=["a", "b", "c"], **layer)
+    tiewise("score", str(tmp_path / "model.npz"), "-o", str(tmp_path / "run.trec"))
+    assert tw.read_run(tmp_path / "run.trec").to_dict() == {"q": {"a": 1.0, "b": 1.125, "c": 1.25}}
+
+
 def test_the_paired_difference_and_similarity_to_the_reference(pairs):
     found = pairs.precisions(reference=pairs.exact)
     assert found.reference == "float32" and found.rows[0].expected == pairs.precisions().row("head").expected
@@ -93,7 +106,9 @@ def test_what_to_choose(pairs):
     assert [row.setup for row in without.rows] == ["logit", "native"]
     assert without.choice.setup == "logit" and without.sentence.startswith("Choose logit: ")
     unsure = pairs.precisions(reference=pairs.exact, rows=["native"], max_loss=1e-6)
-    assert unsure.choice is None and unsure.sentence.startswith(("40 queries cannot show a loss below 1e-06", "Stay with float32"))
+    assert unsure.choice is None and unsure.sentence.startswith(
+        ("40 queries cannot show a loss below 1e-06", "Stay with float32")
+    )
 
 
 def test_logits_from_hidden_states_alone(pairs):

@@ -80,6 +80,10 @@ def test_without_ids_documents_have_their_numbers(tmp_path):
         ([{"index": 1, "logprobs": {"yes": -0.1}}], "the logprobs have no 'no'. Ask for more of them"),
         ([{"index": 1, "logprobs": {"yes": "x", "no": 1}}], "logprobs must be"),
         ([{"index": 1, "logprobs": 7}], "logprobs must be"),
+        ([{"index": 1, "logprobs": {"yes": "-1_0", "no": -1}}], "logprobs must be"),
+        ([{"index": 1, "logprobs": {"yes": True, "no": -1}}], "logprobs must be"),
+        ([{"index": 1, "logprobs": [{"token": "yes", "logprob": False}]}], "logprobs must be"),
+        ([{"index": 1, "logprobs": {"yes": -(10**400), "no": -1}}], "logprobs must be"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_line(response, message, tmp_path):

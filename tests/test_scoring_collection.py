@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -201,10 +204,10 @@ def test_shards_equal_the_whole(kind):
 def test_methods_have_the_bits_of_the_functions(fn):
     queries, docs = dense(3), dense(N)
     names = [f"d{i * 7 % N}" for i in range(N)]
-    qrels = {"0": {"d3": 1, "d14": 0}, "2": {"d7": 1}}
+    judged = {"0": {"d3": 1, "d14": 0}, "2": {"d7": 1}}
     collection = scoring.Collection(docs, doc_ids=names, fn=fn)
     for number in (3, 1):  # few queries have their own products
-        some = queries[:number]
+        some, qrels = queries[:number], {query: judged[query] for query in ("0", "2") if int(query) < number}
         assert collection.search(some, 5).to_dict() == scoring.search(some, docs, 5, doc_ids=names, fn=fn).to_dict()
         ties, same = collection.tie_groups(some, qrels), scoring.tie_groups(some, docs, qrels, doc_ids=names, fn=fn)
         np.testing.assert_array_equal(ties.start, same.start)
@@ -289,6 +292,81 @@ def test_parquet_shards(tmp_path):
     )
     short = scoring.Collection(paths, dims=9).search(queries, 5).to_dict()
     assert short == scoring.search(queries[:, :9], docs[:, :9].copy(), 5, doc_ids=names).to_dict()
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+@pytest.mark.parametrize(
+    ("vectors", "message"),
+    [
+        ([[1, 2], [3, 4], [5, None]], "column 'vector' lacks a number in row 2. Drop the row, or fill it in."),
+        ([[1, 2], [3, 4], None], r"column 'vector' has no vector in row 2 \(1 such row\). Drop it."),
+        ([[1, 2], [3, 4], [5, 6, 7]], "column 'vector' has vectors of 2 numbers and, in row 2, of 3. Use one length."),
+        ([[1, 2], [3, 4], [5]], "column 'vector' has vectors of 2 numbers and, in row 2, of 1. Use one length."),
+        ([[1, 2], [3, 4], []], "column 'vector' has an empty vector in row 2. Drop it."),
+    ],
+)
+def test_parquet_errors_do_not_depend_on_row_groups(vectors, message, rows, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for kind in ("int8", "float32"):
+        column = arrow.array(vectors, arrow.list_(arrow.type_for_alias(kind)))
+        table = arrow.table({"id": ["a", "b", "c"], "vector": column})
+        parquet.write_table(table, tmp_path / "docs.parquet", row_group_size=rows)
+        for dims in (None, 1):
+            with pytest.raises(InputError, match=rf"docs\.parquet: {message}$"):
+                scoring.Collection(tmp_path / "docs.parquet", dims=dims).search([[1.0, 1.0]], 2)
+
+
+@pytest.mark.parametrize("change", ["cut", "replace"])
+def test_a_parquet_file_that_changes_during_a_search(change, tmp_path):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "docs.parquet"
+    table = arrow.table({"id": [str(i) for i in range(N)], "vector": arrow.array(list(dense(N)))})
+    parquet.write_table(table, path, row_group_size=20)
+    collection = scoring.Collection(path)
+    if change == "cut":
+        os.truncate(path, 100)
+    else:
+        path.unlink()
+        parquet.write_table(table.slice(1), path)
+    with pytest.raises(InputError, match=r"docs\.parquet: was changed after it was first read\. Read it again\."):
+        collection.search(dense(QUERIES), 5)
+
+
+@pytest.mark.parametrize("when", ["before", "during"])
+@pytest.mark.parametrize("name", ["docs.npy", "docs.safetensors", "bits.npy"])
+def test_a_mapped_file_that_becomes_shorter(name, when, tmp_path):
+    """Reading beyond its end would kill the process (SIGBUS), so this is a process of its own."""
+    docs = dense(20_000)
+    np.save(tmp_path / "docs.npy", docs)
+    np.save(tmp_path / "bits.npy", np.packbits(docs > 0, axis=1))
+    pytest.importorskip("safetensors.numpy").save_file({"docs": docs}, tmp_path / "docs.safetensors")
+    code = """
+import os, sys, numpy as np, tiewise as tw
+from tiewise import scoring
+path, when = sys.argv[1:]
+bits = "bits" in path
+collection = scoring.Collection(path, fn="hamming" if bits else "dot")
+queries = np.zeros((2, 3), np.uint8) if bits else np.ones((2, 24), np.float32)
+cut = lambda *done: os.truncate(path, 1000)
+if when == "before":
+    cut()
+try:
+    collection.search(queries, 3, block=8000, progress=cut)
+except tw.InputError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / name, when], capture_output=True, text=True)
+    assert done.stdout == f"{tmp_path / name}: became shorter while it was read. Try again.\n", done
+
+
+def test_a_mapped_file_may_be_deleted_or_replaced(tmp_path):
+    queries, docs, path = dense(QUERIES), dense(N), tmp_path / "docs.npy"
+    np.save(path, docs)
+    collection, expected = scoring.Collection(path), scoring.search(queries, docs, 5).to_dict()
+    path.unlink()
+    assert collection.search(queries, 5).to_dict() == expected
+    np.save(path, docs[:2])
+    assert collection.search(queries, 5).to_dict() == expected
 
 
 def test_files_on_a_device(tmp_path, on_device):

@@ -246,3 +246,38 @@ def test_documents_without_a_vector_are_counted_once():
     with pytest.raises(InputError, match=r"^2 documents of the run have no vector: 'd1', 'd2'"):
         scoring.rescore(run, np.ones((40, 2)), vectors, depth=3, **ids)
     assert scoring.rescore(run, np.ones((40, 2)), vectors, depth=1, **ids).to_dict()["q39"]["d0"] == 2.0
+
+
+def test_normalized_vectors():
+    rng = np.random.default_rng(5)
+    vectors = rng.normal(size=(40, 7)).astype(np.float32) * rng.uniform(0.1, 9, size=(40, 1)).astype(np.float32)
+    vectors[3] = 0
+    wide = vectors.astype(np.float64)
+    norms = np.sqrt(np.cumsum(wide * wide, axis=1)[:, -1:])
+    unit = (wide / np.where(norms > 0, norms, 1)).astype(np.float32)
+    for kind in ("int8", "int4", "binary"):
+        found, plain = scoring.quantize(vectors, kind, normalize=True), scoring.quantize(unit, kind)
+        assert np.array_equal(found.codes, plain.codes) and found.same_scale(plain)
+        torch = pytest.importorskip("torch")
+        assert np.array_equal(scoring.quantize(torch.from_numpy(vectors), kind, normalize=True).codes, plain.codes)
+    sample = scoring.quantize(vectors[:9], calibration=vectors[9:], normalize=True)
+    assert np.array_equal(sample.codes, scoring.quantize(unit[:9], calibration=unit[9:]).codes)
+    assert np.array_equal(scoring.quantize(vectors[:9], calibration=sample, normalize=True).codes, sample.codes)
+
+
+def test_bytes_of_sentence_transformers():
+    """Packed bits multiplied as numbers are named, and signed ones are refused with what converts them."""
+    library = pytest.importorskip("sentence_transformers.quantization", reason="sentence-transformers is not installed")
+    rng = np.random.default_rng(8)
+    docs, queries = rng.normal(size=(30, 64)).astype(np.float32), rng.normal(size=(4, 64)).astype(np.float32)
+    wanted = scoring.search(*(scoring.quantize(x, "binary") for x in (queries, docs)), 5, fn="hamming").to_dict()
+    packed = [library.quantize_embeddings(x, "ubinary") for x in (queries, docs)]
+    assert scoring.search(*packed, 5, fn="hamming").to_dict() == wanted
+    with pytest.warns(
+        tw.TiewiseWarning, match=r"are uint8 and are scored as numbers.*use fn='hamming' \(--fn hamming\)"
+    ):
+        scoring.Collection(packed[1]).search(packed[0], 5)
+    signed = [library.quantize_embeddings(x, "binary") for x in (queries, docs)]
+    with pytest.raises(InputError, match=r"are int8, .*precision='binary' become such bytes by x.view\(uint8\) \^ 128"):
+        scoring.search(*signed, 5, fn="hamming")
+    assert np.array_equal(signed[1].view(np.uint8) ^ 128, packed[1])

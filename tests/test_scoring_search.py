@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 from itertools import pairwise
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 import tiewise as tw
 from scoring_reference import score_by_definition
 from tiewise import scoring
+from tiewise.adapters.index import check
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import device_scorer, host_functions, host_scorer
 from tiewise.scoring.backends import TorchBackend
@@ -364,8 +366,8 @@ def test_errors():
         (lambda: scoring.rescore({"0": {"1": 1.0}}, q, d, progress=True), "progress is a function"),
         (lambda: scoring.search(q, d, 1, doc_ids=["a", "b", "a", "c"]), "1 document id occurs more than once: 'a'"),
         (lambda: scoring.search(q, d, 1, query_ids=[1.5, 2]), "Ids are text or integers"),
-        (lambda: scoring.tie_groups(q, d, {"x": {"1": 1}}), "none of the queries.*query_ids missing"),
-        (lambda: scoring.tie_groups(q, d, {"0": {"01": 1}}), "none of the documents.*doc_ids missing"),
+        (lambda: scoring.tie_groups(q, d, {"x": {"1": 1}}), "none of the queries.*query_ids .*missing"),
+        (lambda: scoring.tie_groups(q, d, {"0": {"01": 1}}), "none of the documents.*doc_ids .*missing"),
         (lambda: scoring.tie_groups(q, d, qrels, orders=["rank"]), "Unknown tie-break order 'rank'"),
         (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(3)), "scores have shape"),
         (lambda: scoring.tie_groups(q, d, qrels, scores=np.zeros(1)), "differs from its score here"),
@@ -492,3 +494,60 @@ def test_the_kernel_that_selects_packs_keys_by_their_definition():
         keys = np.sort(pack_keys(docs, row[docs]))[::-1]
         assert found[0] == len(keys) >= 50
         assert found[2:].tolist() == [*keys, *[NO_DOCUMENT] * (n - len(keys))]
+
+
+# -- ids that were not given ------------------------------------------------------------------------------------------
+
+NUMBERED_DOCS = np.random.default_rng(9).normal(size=(12, 4)).astype(np.float32)
+FROM_ONE = {str(i + 1): {str(i + 1): 1} for i in range(5)}  # judgments that count from 1
+
+
+def test_row_numbers_that_the_judgments_do_not_have():
+    """Judged ids outside the numbers of rows are an error; a number 0 that is not judged is a warning."""
+    queries, docs = NUMBERED_DOCS[:5], NUMBERED_DOCS
+    ids = {"query_ids": range(1, 6), "doc_ids": range(1, 13)}
+    outside = r"numbered 0 to 4, but the qrels have others: '5'. Give query_ids \(--query-ids\)"
+
+    def search(vectors, k):
+        return np.zeros((5, 1)), np.zeros((5, 1), int)
+
+    for refused in (
+        lambda: scoring.tie_groups(queries, docs, FROM_ONE),
+        lambda: tw.precisions(queries, docs, FROM_ONE, rows=["int8"], repeats=0),
+        lambda: check(search, scoring.Collection(docs), queries, 1, qrels=FROM_ONE),
+    ):
+        with pytest.raises(InputError, match=outside):
+            refused()
+    with pytest.raises(InputError, match=r"The documents .* 0 to 11, .* others: '12'. Give doc_ids \(--doc-ids\)"):
+        scoring.tie_groups(queries, docs, {"1": {"12": 1, "3": 1}}, query_ids=range(1, 6))
+    with pytest.warns(tw.TiewiseWarning) as said:
+        scoring.tie_groups(queries, docs, {"1": {"1": 1}})
+    assert [str(one.message).partition(":")[0] for one in said] == [
+        "Query ids were not given",
+        "Document ids were not given",
+    ]
+    ties = scoring.tie_groups(queries, docs, FROM_ONE | {"99": {"98": 1}}, fn="cosine", **ids)  # others may be judged
+    assert tw.evaluate(None, ties, "RR")["RR"].expected == pytest.approx(5 / 6)
+
+
+def test_runs_of_row_numbers():
+    """`evaluate` says of a run from `search` or `from_neighbors` that its ids are row numbers."""
+    run = scoring.search(NUMBERED_DOCS[:5], NUMBERED_DOCS, 3)
+    neighbours = tw.Run.from_neighbors(np.ones((5, 2)) * [2, 1], np.tile([1, 3], (5, 1)))  # indices may be ids
+    for made in (run, pickle.loads(pickle.dumps(run)), neighbours):
+        with pytest.warns(tw.TiewiseWarning, match=r"query '0' is not judged.*give query_ids"):
+            tw.evaluate({"1": {"0": 1, "1": 1}}, made, "RR", complete=True)
+        if made is not neighbours:
+            with pytest.warns(tw.TiewiseWarning, match=r"document '0' is not judged.*give doc_ids"):
+                tw.evaluate({"0": {"1": 1}}, made, "RR", complete=True)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_where_ids_are_right():
+    docs = NUMBERED_DOCS
+    from_zero = {str(i): {str(i): 1} for i in range(5)}
+    scoring.tie_groups(docs[:5], docs, from_zero)
+    tw.evaluate(from_zero, scoring.search(docs[:5], docs, 3), "RR")
+    tw.precisions(docs[:5], docs, rows=["int8"], repeats=0, measures="R@2")  # no judgments
+    run = scoring.search(docs[:5], docs, 3, query_ids=range(1, 6), doc_ids=range(1, 13))
+    tw.evaluate(FROM_ONE, run, "RR")

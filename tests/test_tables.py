@@ -11,10 +11,11 @@ import pytest
 
 import tiewise as tw
 from tiewise.tables.data_formats import render_csv, render_json_lines, render_tsv
+from tiewise.tables.estimates import explain_cut_marks
 from tiewise.tables.html import render_html
 from tiewise.tables.latex import render_latex
 from tiewise.tables.markdown import render_markdown
-from tiewise.tables.model import BEST, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
+from tiewise.tables.model import BEST, CUT, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
 from tiewise.tables.records import Rows
 from tiewise.tables.results import Result
 from tiewise.tables.text import render_text
@@ -136,6 +137,12 @@ def test_latex_keeps_signs_and_writes_zeros():
     table = Table(columns_of(["run.5"], ["gap", "half"]), [("v.5", "+.004", "±.055")], title="p = .04")
     text = render_latex(Section([table]))
     assert "retain-explicit-plus" in text and r"v.5 & +0.004 & $\pm$0.055 \\" in text and r"\caption{p = 0.04.}" in text
+
+
+@pytest.mark.parametrize("detail", ["", "[.1, .3]"])
+def test_a_legend_speaks_of_brackets_only_if_there_are_some(detail):
+    table = explain_cut_marks(Table(columns_of(["run"], ["AP"]), [("a", Cell(".2", detail, mark=CUT))]))
+    assert ("brackets" in table.notes[-1]) is bool(detail) and "cut inside a tie group" in table.notes[-1]
 
 
 def test_wide_tables_span_both_columns_in_latex():

@@ -9,8 +9,10 @@ import sys
 import numpy as np
 import pytest
 
+from tiewise import scoring
 from tiewise.errors import MissingExtraError
 from tiewise.io.tensors import DTYPES, read_tensors
+from tiewise.scoring import definition, host_functions
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 pytest.importorskip("safetensors")
@@ -38,6 +40,35 @@ def test_every_type_is_mapped_into_memory(tmp_path):
         assert isinstance(read[key], np.memmap) or not array.size
         assert read[key].dtype == array.dtype and read[key].shape == array.shape
         np.testing.assert_array_equal(np.asarray(read[key]), array, err_msg=key)
+
+
+@pytest.mark.parametrize("fn", ["dot", "cosine", "euclidean", "hamming"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_kernels_get_aligned_arrays(fn, dtype, tmp_path, monkeypatch):
+    """The arrays of a file begin at any byte, but in C++ a number must lie at a multiple of its size."""
+    kernels = pytest.importorskip("tiewise._kernels")
+
+    class Checked:
+        def __getattr__(self, name):
+            def call(*args):
+                assert all(one.flags.aligned for one in args if isinstance(one, np.ndarray)), name
+                return getattr(kernels, name)(*args)
+
+            return call
+
+    rng = np.random.default_rng(0)
+    docs = rng.integers(0, 256, (300, 16), np.uint8) if fn == "hamming" else rng.random((300, 16)).astype(dtype)
+    for name in range(8):  # until the data begin at an odd byte
+        write(tmp_path / "docs.safetensors", **{"x" * name: np.zeros(0, np.uint8), "docs": docs})
+        if read_tensors(tmp_path / "docs.safetensors")["docs"].ctypes.data % 8 == 1:
+            break
+    expected = scoring.Collection(docs, fn=fn)
+    for module in (definition, host_functions):
+        monkeypatch.setattr(module, "native", lambda name: Checked())
+    found = scoring.Collection(tmp_path / "docs.safetensors", fn=fn)
+    assert found.search(docs[:3], 5).to_dict() == expected.search(docs[:3], 5).to_dict()
+    qrels = {"0": {"3": 1, "9": 0}}
+    assert found.tie_groups(docs[:3], qrels).start.tolist() == expected.tie_groups(docs[:3], qrels).start.tolist()
 
 
 def test_files_of_the_package_itself(tmp_path):

@@ -73,6 +73,15 @@ class _SampledInfAP(type(tw.infAP)):
         return mean * math.nan, variance
 
 
+@pytest.mark.parametrize("ranking", ["1" * 54, f"({'10' * 27})", "1" * 30 + "(00)"])
+def test_nothing_is_left_of_a_judged_list(ranking):
+    found = tw.RBPresid.of(ranking)
+    assert (found.expected, found.minimum, found.maximum, found.std) == (0, 0, 0, 0)
+    assert math.copysign(1, found.expected) == 1
+    length = len(ranking.strip("()").replace("(", ""))
+    assert tw.RBP(p=0.5).of(ranking).residual == pytest.approx(0.5**length, rel=1e-12)
+
+
 def test_a_geometric_mean_is_not_compared():
     runs = {"A": {"q": {"a": 1.0, "b": 0.5}}, "B": {"q": {"b": 1.0, "a": 0.5}}}
     with pytest.raises(tw.MeasureError, match="Compare LogAP instead: in one order of ties its mean is"):
@@ -119,3 +128,36 @@ def test_trec_eval_prints_dcg():
 def test_one_number_after_a_name():
     with pytest.raises(tw.MeasureError, match=r"set_F.0.5,2: give 1 number, not 2"):
         tw.parse("set_F.0.5,2")
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("Utility", {"a": 1.7e308}),
+        ("INST", {"T": 1e100}),
+        ("INSQ", {"T": 1e-300}),
+        ("IPrec", {"recall": 1e300}),
+        ("RprecMult", {"multiple": 1e300}),
+        ("P", {"rel": 10**400}),
+        ("RnDCG", {"gains": "1=1e-300"}),
+        ("nDCG", {"gains": "1=-1e300"}),
+        ("ElevenPointAP", {"points": "1e100"}),
+        ("ElevenPointAP", {"points": "nan"}),
+    ],
+)
+def test_parameters_of_absurd_size(name, params):
+    with pytest.raises(tw.MeasureError, match="Numbers are 0, or from 1e-12 to 1e12 in size"):
+        getattr(tw, name)(**params)
+
+
+def test_extreme_parameters_need_no_warning(recwarn):
+    for measure in (
+        tw.Utility(a=-1e12),
+        tw.INST(T=1e12),
+        tw.INSQ(T=1e-12),
+        tw.IPrec(recall=1e12),
+        tw.G(gains="1=1e12"),
+    ):
+        found = measure.of("(10)1-")
+        assert math.isfinite(found.expected) and math.isfinite(found.std)
+    assert not [one for one in recwarn if issubclass(one.category, RuntimeWarning)]

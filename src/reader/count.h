@@ -3,6 +3,7 @@
 // elements of the same arrays.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <utility>
 
@@ -40,10 +41,11 @@ inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* 
 }
 
 // Look up judged documents. `length`: the length of the list of each judged query. `row`: the row of each judged document,
-// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. Returns the
-// rows whose document appears in its list for the second time.
+// −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. `has_self`:
+// whether it has a document with the query's own id. Returns the rows whose document appears in its list for the second
+// time.
 inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length,
-                                    int64_t* row, bool* found) {
+                                    int64_t* row, bool* found, bool* has_self) {
   std::vector<int64_t> duplicates;
   std::vector<uint64_t> hash;
   std::vector<bool> reported;
@@ -77,6 +79,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, c
       any |= at != Index::none;
     }
     found[query] = any;
+    has_self[query] = find(rows.queries[list], hashed(rows.queries[list])) != Index::none;
   }
   return duplicates;
 }
@@ -202,11 +205,12 @@ class Counter {
       : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups), exact_value_(exact_value),
         exact_(exact) {}
 
-  // Count all lists. Returns the number of rows that share their score with another row of their list, and how many
-  // neighbours in the ranking have equal scores.
-  std::pair<int64_t, int64_t> count_all(const int64_t* place) {
+  // Count all lists. Returns the number of rows that share their score with another row of their list, how many
+  // neighbours in the ranking have equal scores, and the trend of the scores along the lists: see `Trend` in
+  // tiewise.data.runs.
+  std::array<int64_t, 6> count_all(const int64_t* place) {
     for (size_t list = 0; list < rows_.queries.size(); ++list) count_list(list, place[list]);
-    return {tied_, same_};
+    return {tied_, same_, trend_[0], trend_[1], trend_[2], trend_[3]};
   }
 
  private:
@@ -215,6 +219,9 @@ class Counter {
     many_ = rows_.offsets[list + 1] - low_;
     const Neighbours found = neighbours(value_ + low_, many_);
     descending_ = found.rises == 0;
+    const bool rising = found.rises && found.rises + found.same + 1 == many_;
+    trend_[0] += rising, trend_[1] += descending_ && found.same + 1 < many_, trend_[2] += found.same + 1 < many_;
+    trend_[3] += rising ? found.rises : 0;
     if (place >= 0 && exact_value_ && same_groups(found)) {
       copy(place);
     } else if (place >= 0 && many_) {
@@ -383,6 +390,7 @@ class Counter {
   const Groups exact_;
   size_t low_ = 0, many_ = 0;
   int64_t tied_ = 0, same_ = 0;
+  std::array<int64_t, 4> trend_{};
   bool descending_ = false;
   std::vector<int64_t> retrieved_, group_, docs_, below_, equal_;
   std::vector<size_t> bounds_;

@@ -8,8 +8,8 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
-#include <nanobind/stl/pair.h>
 #include <nanobind/stl/tuple.h>
 
 #include <optional>
@@ -119,12 +119,14 @@ struct Judged {
 };
 
 // Parse a text. The memory of the block is reused.
-void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag) {
+void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag,
+           nb::bytes run_tag) {
   const Id text = text_of(nb::cast<Bytes>(data));
+  const Id tag(run_tag.c_str(), run_tag.size());
   block.owners = {data};
   block.text = text;
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag);
+  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag, tag);
 }
 
 // An Arrow column, and the arrays that own its memory.
@@ -181,8 +183,8 @@ struct HeldGroups : Groups {
 };
 
 // Count a block. With `exact`, tie groups are copied from there where rounding the scores to `value` changed none.
-std::pair<int64_t, int64_t> count(const Block& block, const Judged& judged, Array<const double> value, Ints place,
-                                  Ints row, bool own, const HeldGroups& groups, const HeldGroups* exact) {
+std::array<int64_t, 6> count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row,
+                             bool own, const HeldGroups& groups, const HeldGroups* exact) {
   const double* exact_value = exact ? block.rows.value.data() : nullptr;
   Counter counter(block.rows, judged.judgments, value.data(), row.data(), own, groups, exact_value,
                   exact ? static_cast<const Groups&>(*exact) : Groups());
@@ -356,7 +358,8 @@ NB_MODULE(_reader, m) {
 
   nb::class_<Block>(m, "Block")
       .def(nb::init<>())
-      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a)
+      .def("parse", &parse, "data"_a, "columns"_a, "kind"_a, "tabs"_a, "with_rank"_a, "with_tag"_a,
+           "run_tag"_a)
       .def("columns", &columns, "parts"_a)
       .def("read_lists", &read_lists, "lists"_a)
       .def("read_rows", &read_rows, "queries"_a, "offsets"_a, "ids"_a, "places"_a, "value"_a, "rank"_a.none())
@@ -408,14 +411,17 @@ NB_MODULE(_reader, m) {
         nb::gil_scoped_release unlocked;
         look_up_queries(block.rows, judged.judgments, place.data());
       }, "judged"_a, "place"_a.noconvert())
-      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found) {
+      .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found,
+                         Array<bool> has_self) {
         std::vector<int64_t> duplicates;
         {
           nb::gil_scoped_release unlocked;
-          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data());
+          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
+                               has_self.data());
         }
         return array(std::move(duplicates));
-      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert())
+      }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert(),
+         "has_self"_a.noconvert())
       .def("fingerprints", [](const Block& block, uint64_t limit) {
         std::vector<uint64_t> found;
         {

@@ -30,7 +30,8 @@ struct Rows {
   bool ranked = false, tagged = false;  // whether ranks and tags are needed
   bool non_ascii = false;                    // an id may contain other characters than ASCII
 
-  void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag);
+  // `run_tag` is the tag that a row with more words must have; any if it is empty.
+  void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag, Id run_tag = Id());
 
   void clear() {
     queries.clear(), docs.clear(), value.clear(), rank.clear(), irregular.clear();
@@ -48,6 +49,8 @@ struct Rows {
   void end() { offsets.push_back(docs.size()); }
 
  private:
+  Id run_tag_;
+
   template <class L>
   void parse(Id text, const Blanks&);
   template <class L>
@@ -66,10 +69,10 @@ struct Rows {
   void read_rank_and_tag(Id rank_text, Id tag_text);
 };
 
-inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag) {
+inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag, Id run_tag) {
   const Blanks blanks(tabs);
   clear();
-  ranked = with_rank && kind != 'l', tagged = with_tag;
+  ranked = with_rank && kind != 'l', tagged = with_tag, run_tag_ = run_tag;
   if (columns == 6 && kind == 's') {
     parse<Layout<6, 's'>>(text, blanks);
   } else if (columns == 4 && kind == 'l') {
@@ -87,11 +90,11 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
 
 template <class L>
 void Rows::parse(Id text, const Blanks& blanks) {
-  const bool nul = std::memchr(text.data(), 0, text.size()) != nullptr;
+  const bool odd = std::memchr(text.data(), 0, text.size()) != nullptr || has_lone_return(text);
   const char *at = text.data(), *end = at + text.size();
   docs.reserve(text.size() / 16), value.reserve(text.size() / 16);  // few lines are shorter
   while (at < end) {
-    if (!nul) at = read_regular<L>(at, end, blanks);
+    if (!odd) at = read_regular<L>(at, end, blanks);
     if (at < end) at = read_any<L>(at, end, blanks);
   }
 }
@@ -209,10 +212,12 @@ const char* Rows::read_any(const char* line, const char* end, const Blanks& blan
   }
   non_ascii |= !is_ascii(Id(line, stop - line));
   const bool nul = std::memchr(line, 0, stop - line), row = found && cells[0][0] != '#';
-  // Words after the run tag are ignored if the rank is an integer; otherwise an id may contain a blank.
+  // Words after the run tag are ignored if the rank is an integer and the tag is the run's; otherwise an id may contain a
+  // blank.
   int64_t rank_is;
-  const bool more = L::tag >= 0 && found > L::columns && integer(cells[std::max(L::rank, 0)], rank_is);
-  const bool fits = found == L::columns || more;
+  const bool more = L::tag >= 0 && found > L::columns && integer(cells[std::max(L::rank, 0)], rank_is) &&
+                    (run_tag_.empty() || cells[std::max(L::tag, 0)] == run_tag_);
+  const bool fits = (found == L::columns || more) && !has_inner_return(Id(line, stop - line));
   const double number = fits ? read_number<L>(cells[L::number], line) : no_number;
   if (nul || (row && std::isnan(number))) {
     irregular.push_back(static_cast<uint32_t>(lines));

@@ -43,6 +43,19 @@ struct Blanks {
   bool operator()(char byte) const { return table[byte & 15] == byte; }
 };
 
+// Whether a carriage return is not followed by a line break.
+inline bool has_lone_return(Id text) {
+  size_t at = text.find('\r');
+  while (at != Id::npos && at + 1 < text.size() && text[at + 1] == '\n') at = text.find('\r', at + 1);
+  return at != Id::npos;
+}
+
+// Whether anything but blanks follows a carriage return in a line.
+inline bool has_inner_return(Id line) {
+  const size_t at = line.find('\r');
+  return at != Id::npos && !std::all_of(line.begin() + at, line.end(), Blanks(false));
+}
+
 // A bit for each of 64 bytes: set in `blank` if it is a separator, in `newline` if it is a line break. `non_ascii`: one of
 // the bytes is not ASCII.
 struct Bits {
@@ -232,6 +245,7 @@ inline double long_number(Id text) {
   }
   if (stream.peek() != std::char_traits<char>::eof()) return no_number;
 #endif
+  if (value == 0 && text.substr(0, text.find_first_of("eE")).find_first_of("123456789") != Id::npos) return no_number;
   const bool whole = text.find_first_not_of("0123456789") == Id::npos;
   return whole && value >= static_cast<double>(largest) ? no_number : value;
 }

@@ -293,7 +293,7 @@ __all__ = [
 
 
 if not TYPE_CHECKING:  # a checker would accept any name
-    __getattr__ = lazy_names(__name__, _MODULES, _SUBMODULES)
+    __getattr__ = lazy_names(__name__, _MODULES, _SUBMODULES, hints="tiewise.metrics.names")
 
 
 def __dir__() -> list[str]:

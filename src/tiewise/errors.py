@@ -6,6 +6,8 @@ that nothing further in has to doubt its input.
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,6 +20,7 @@ __all__ = [
     "TiewiseWarning",
     "name_memory_errors",
     "prefix_errors",
+    "warn",
 ]
 
 
@@ -84,3 +87,11 @@ class TiewiseWarning(UserWarning):
 
 class CutWarning(TiewiseWarning):
     """Lists that may have been cut inside a tie group, which leaves more open than their ties show."""
+
+
+def warn(message: str) -> None:
+    """Warn at the line that called this package."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("tiewise", "contextlib"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, TiewiseWarning, stacklevel=level)

@@ -55,6 +55,7 @@ def check(
     qrels: QrelsLike | None = None,
     measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
     query_ids: IdsLike = None,
+    drop_self: bool = False,
     index_bytes: int | None = None,
     repeats: int = 3,
 ) -> IndexCheck:
@@ -64,6 +65,7 @@ def check(
       of the collection.
     - `phi`: the persistence of RBR and RBO. `query_ids`: one for each query; by default its number.
     - `qrels`: judgments, for `measures` of both rankings: that of the index, and the exact one of the whole collection.
+      With `drop_self` they leave out documents with the id of their query.
     - `index_bytes`: the size of the index, which only the index knows. `repeats`: how often its search is timed.
 
     >>> import numpy as np
@@ -78,6 +80,10 @@ def check(
     True
     """
     k = min(require_int(k, "k"), len(collection))
+    judged, exact_report = None if qrels is None else as_qrels(qrels), None
+    if judged is not None:  # first, because it checks ids
+        ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=(), drop_self=drop_self)
+        exact_report = evaluate(None, ties, measures, oblivious=None)
     exact_seconds, exact = _timed(lambda: collection.search(queries, k, query_ids=query_ids))
     times, answer = [], None
     for _ in range(require_int(repeats, "repeats")):
@@ -86,12 +92,7 @@ def check(
     run = _as_run(answer, collection, exact.queries)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # a note says it
-        judged = None if qrels is None else as_qrels(qrels)
-        report = None if judged is None else evaluate(judged, run, measures, oblivious=None)
-        exact_report = None
-        if judged is not None:
-            ties = collection.tie_groups(queries, judged, query_ids=query_ids, orders=())
-            exact_report = evaluate(None, ties, measures, oblivious=None)
+        report = None if judged is None else evaluate(judged, run, measures, oblivious=None, drop_self=drop_self)
     pair = {"index": run, "exact": exact}
     return IndexCheck(
         k=k,
@@ -157,7 +158,8 @@ class IndexCheck(Result):
     similarities: dict[str, Similarity]  #: of RBR and RBO
 
     def __repr__(self) -> str:
-        return f"<IndexCheck: {self.recall!r}, {self.rbo!r}, {self._n_queries}>".replace("P@", "recall@")
+        found = [f"{name} {cell.text} {cell.detail}".rstrip() for name, cell in self._agreement().items()]
+        return f"<IndexCheck: {', '.join(found)}, {self._n_queries}>"
 
     @property
     def _n_queries(self) -> str:
@@ -169,12 +171,20 @@ class IndexCheck(Result):
 
         Where more documents tie with the k-th than fit, the highest value counts every one of them as right.
         """
-        return self.overlap[f"P@{self.k}"]
+        return self._named(self.overlap[f"P@{self.k}"])
+
+    def _named(self, estimate: Estimate) -> Estimate:
+        return replace(estimate, measure=f"recall@{self.k}")
 
     @property
     def rbr(self) -> Bounds:
-        """RBR of what the index found, against the exact ranking."""
+        """RBR of what the index found, against the exact ranking. Its lower bound is at most `rbr_ceiling`."""
         return self.similarities["RBR"].pair("index", "exact")
+
+    @property
+    def rbr_ceiling(self) -> float:
+        """1 − φᵏ: the lower bound of RBR for the first k documents of the exact ranking."""
+        return 1 - self.similarities["RBR"].measure.weight_after(self.k)
 
     @property
     def rbo(self) -> Bounds:
@@ -183,7 +193,16 @@ class IndexCheck(Result):
 
     def per_query(self) -> dict[str, Estimate]:
         """recall@k of each query."""
-        return dict(self.overlap.per_query(f"P@{self.k}"))
+        return {query: self._named(one) for query, one in self.overlap.per_query(f"P@{self.k}").items()}
+
+    def _agreement(self) -> dict[str, Cell]:
+        """recall@k, RBR beside its ceiling, and RBO, extrapolated, beside its residual."""
+        rbo = self.rbo.extrapolated or self.rbo.lower
+        return {
+            f"recall@{self.k}": _estimate_cell(self.recall),
+            "RBR": Cell(PLAIN.number(self.rbr.lower.expected), f"of {PLAIN.number(self.rbr_ceiling)}"),
+            "RBO": Cell(PLAIN.number(rbo.expected), f"residual {PLAIN.number(self.rbo.residual)}"),
+        }
 
     def plot(self, *, title: str = "") -> alt.LayerChart:
         """The share of the exact first r documents that the index found, for r up to k."""
@@ -200,10 +219,10 @@ class IndexCheck(Result):
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         searches = count_noun(len(self.index.seconds), "search", "searches")
-        similar = f"{self.similarities['RBR'].measure}, {self.similarities['RBO'].measure}"
         notes = [
             f"recall@{self.k}: of the first {self.k} documents of the exact search, over the orders of their ties. "
-            f"{similar}: [what is seen, what is possible]. "
+            f"{self.similarities['RBR'].measure}: of what the first {self.k} documents can give, 1 − φᵏ. "
+            f"{self.similarities['RBO'].measure}: extrapolated; residual: what is left open behind the lists. "
             f"ms/query: all queries at once; of the index the mean of {searches}, of the exact search one."
         ]
         cut = int(np.count_nonzero(self.index.run.may_be_truncated))
@@ -216,9 +235,7 @@ class IndexCheck(Result):
         both = {"index": self.index, "exact": self.exact}
         columns: dict[str, list[object]] = {
             "search": list(both),
-            f"recall@{self.k}": [_estimate_cell(self.recall), Cell("")],
-            "RBR": [_bounds_cell(self.rbr), Cell("")],
-            "RBO": [_bounds_cell(self.rbo), Cell("")],
+            **{name: [cell, Cell("")] for name, cell in self._agreement().items()},
             "tied": [Cell(format_percent(one.run.tied_share)) for one in both.values()],
         }
         for measure in self.index.report or ():
@@ -245,6 +262,8 @@ class IndexCheck(Result):
             for part in ("lower", "extrapolated", "upper"):
                 estimate: Estimate | None = getattr(bounds, part)
                 record[f"{measure}_{part}"] = estimate.expected if is_index and estimate is not None else None
+        record["rbr_ceiling"] = self.rbr_ceiling if is_index else None
+        record["rbo_residual"] = self.rbo.residual if is_index else None
         record["tied_share"] = one.run.tied_share
         for measured in one.report or ():
             for part in ("expected", "minimum", "maximum"):
@@ -255,13 +274,6 @@ class IndexCheck(Result):
 def _estimate_cell(estimate: Estimate) -> Cell:
     ends = PLAIN.interval(estimate.minimum, estimate.maximum) if estimate.range else ""
     return Cell(PLAIN.number(estimate.expected), ends)
-
-
-def _bounds_cell(bounds: Bounds) -> Cell:
-    """The extrapolated value, if there is one, and the bounds."""
-    ends = [None if one is None else one.expected for one in (bounds.lower, bounds.upper)]
-    best = bounds.extrapolated or bounds.lower
-    return Cell(PLAIN.number(best.expected), PLAIN.interval(*ends))
 
 
 def _time_cell(one: Searched) -> Cell:

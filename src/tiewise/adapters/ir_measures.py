@@ -37,7 +37,7 @@ import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any
 
@@ -46,6 +46,7 @@ import numpy as np
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
 from tiewise.analysis.evaluating import evaluate
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run

@@ -14,18 +14,29 @@ from numbers import Integral
 from typing import Any
 
 from tiewise import scoring
-from tiewise.adapters.replicas import remove_hooks, unwrap_compiled, without_autocast
+from tiewise.adapters.replicas import autocast_dtype, remove_hooks, unwrap_compiled, without_autocast
 from tiewise.errors import InputError
 
-__all__ = ["LastLayer", "LogitRecorder", "check_precision", "find_classifier", "find_language_head", "resolve_label"]
+__all__ = [
+    "LastLayer",
+    "LogitRecorder",
+    "check_precision",
+    "find_classifier",
+    "find_language_head",
+    "labels_are_independent",
+    "resolve_label",
+]
 
 
 class LastLayer:
-    """The last linear layer of a model; `rows` are the classes to use, None for all."""
+    """The last linear layer of a model; `rows` are the classes to use, None for all.
 
-    def __init__(self, name: str, module: Any, rows: Sequence[int] | None = None):
-        self.name, self.module, self.rows = name, module, None if rows is None else list(rows)
-        weight = module.weight
+    `cap` limits the logits to cap·tanh(logit / cap), as Gemma 2 does with those of tokens.
+    """
+
+    def __init__(self, name: str, module: Any, rows: Sequence[int] | None = None, cap: float | None = None):
+        self.name, self.module, self.rows, self.cap = name, module, None if rows is None else list(rows), cap
+        weight = self._weight
         if not weight.is_floating_point() or weight.is_meta or tuple(weight.shape)[1:] != (module.in_features,):
             raise InputError(
                 f"The last layer {name!r} holds weights of type {self.dtype} on {weight.device}, which cannot "
@@ -34,20 +45,40 @@ class LastLayer:
 
     def __repr__(self) -> str:
         classes = self.module.out_features if self.rows is None else len(self.rows)
-        return f"{self.name} ({self.module.in_features} → {classes}, {self.dtype})"
+        autocast = "" if self.own_dtype == self.dtype else f" in {self.own_dtype} by autocast"
+        return f"{self.name} ({self.module.in_features} → {classes}, {self.dtype}{autocast})"
+
+    @property
+    def _weight(self) -> Any:
+        weight = self.module.weight
+        return weight() if callable(weight) else weight  # a method, if torch quantised the layer
 
     @property
     def dtype(self) -> str:
         """The type of its weights."""
-        return str(self.module.weight.dtype).removeprefix("torch.")
+        return str(self._weight.dtype).removeprefix("torch.")
+
+    @property
+    def own_dtype(self) -> str:
+        """The type in which the model itself computes the logits: under autocast, that of autocast."""
+        return str(autocast_dtype(self._weight) or self._weight.dtype).removeprefix("torch.")
 
     def logits(self, hidden: Any, precision: str) -> Any:
         """The logits of hidden states, (n, width) to (n, classes), in high precision, even under autocast."""
         weight, bias = self.module.weight.detach(), self.module.bias
         if self.rows is not None:
             weight, bias = weight[self.rows], None if bias is None else bias[self.rows]
+        bias = None if bias is None else bias.detach()
         with without_autocast(hidden):
-            return scoring.head(hidden, weight, None if bias is None else bias.detach(), precision=precision)
+            if self.cap is None:
+                return scoring.head(hidden, weight, bias, precision=precision)
+            return self.apply_cap(scoring.head(hidden, weight, bias, precision="float64"), precision)
+
+    def apply_cap(self, logits: Any, precision: str) -> Any:
+        """Logits below the cap, computed in float64."""
+        import torch
+
+        return (self.cap * torch.tanh(logits.double() / self.cap)).to(getattr(torch, precision))
 
     def recorder(self) -> LogitRecorder:
         """A `LogitRecorder`, for use in one thread."""
@@ -107,38 +138,38 @@ class LogitRecorder:
 
 
 class LastPositionRecorder(LogitRecorder):
-    """Records the input of a language model's last layer at the last position."""
+    """Records the input and the output of a language model's last layer at the last position."""
 
     def _record(self, hidden: Any, output: Any) -> Any:
         """The output as it is."""
-        self._hidden = hidden[:, -1]
+        self._hidden, self._logits = hidden[:, -1], output[:, -1, self.layer.rows]
         return output
 
     def read(self, logits: Any) -> tuple[Any, Any]:
         """The logits of the tokens to use, and their hidden states, from all logits, (n, positions, tokens)."""
         import torch
 
-        if self._hidden is None:
+        if self._logits is None:
             raise InputError(f"The layer {self.layer.name!r} was not used in the forward pass. {_ADVICE}")
-        own, hidden = logits[:, -1, self.layer.rows], self._hidden
-        # The model's logits may differ from ours by rounding only.
-        ours = self.layer.logits(hidden, "float32")
-        weight = self.layer.module.weight.detach()[self.layer.rows].float().abs()
-        with without_autocast(hidden):
-            size = hidden.float().abs() @ weight.T
-        tolerance = 8 * torch.finfo(own.dtype).eps * (size + ours.abs() + 1e-30)
-        if ((own.float() - ours).abs() > tolerance).any():
-            raise InputError(
-                f"The model changes what its last layer {self.layer.name!r} computes, by a cap or a scale as in "
-                f"Gemma 2. {_ADVICE}"
-            )
-        return own, hidden
+        own, expected, rounding = logits[:, -1, self.layer.rows], self._logits.double(), 0.0
+        if self.layer.cap is not None:  # a quotient, tanh and a product, each rounded
+            expected, rounding = self.layer.apply_cap(expected, "float64"), 2 * torch.finfo(self._logits.dtype).eps
+        if not torch.allclose(own.double(), expected, rtol=rounding, atol=0, equal_nan=True):
+            raise InputError(f"The model changes what its last layer {self.layer.name!r} computes. {_ADVICE}")
+        return own, self._hidden
 
     def recompute(self, logits: Any, precision: str) -> Any:
-        """The logits of all tokens at the last position; those of the tokens to use are in high precision."""
-        recomputed = self.layer.logits(self.read(logits)[1], precision)
-        wide = logits[:, -1:].to(recomputed.dtype)
-        wide[:, 0, self.layer.rows] = recomputed
+        """The logits of all tokens at the last position; those of the tokens to use are in high precision.
+
+        Of two tokens, the logit of the first is subtracted from both, so that only their difference is rounded.
+        """
+        import torch
+
+        recomputed = self.layer.logits(self.read(logits)[1], "float64")
+        if recomputed.shape[1] == 2:
+            recomputed = recomputed - recomputed[:, :1]
+        wide = logits[:, -1:].to(getattr(torch, precision))
+        wide[:, 0, self.layer.rows] = recomputed.to(wide.dtype)
         return wide
 
 
@@ -147,14 +178,12 @@ _ADVICE = "Or rank on the model's own logits in float32: tiewise.scoring.logit."
 
 def find_classifier(model: Any) -> LastLayer:
     """The last layer of a sequence classification model: outside the backbone, with an output for each label."""
-    import torch
-
     model = unwrap_compiled(model)
     labels, backbone = int(model.config.num_labels), set(model.base_model.modules()) - {model}
     layers = [
         (name, module)
         for name, module in model.named_modules()
-        if isinstance(module, torch.nn.Linear) and module not in backbone and module.out_features == labels
+        if _is_linear(module) and module not in backbone and module.out_features == labels
     ]
     if not layers:
         raise InputError(
@@ -166,23 +195,31 @@ def find_classifier(model: Any) -> LastLayer:
 
 def find_language_head(model: Any, tokens: Sequence[int]) -> LastLayer:
     """The last layer of a causal language model, tied to its embeddings or not, for some of its tokens."""
-    import torch
-
     model = unwrap_compiled(model)
     head = model.get_output_embeddings() if hasattr(model, "get_output_embeddings") else None
-    if not isinstance(head, torch.nn.Linear):
+    if not _is_linear(head):
         raise InputError(
             f"{type(model).__name__} has no linear layer from hidden states to tokens. Supported are causal language "
             "models (…ForCausalLM) and models for sequence classification (…ForSequenceClassification)."
         )
     name = next((name for name, module in model.named_modules() if module is head), "lm_head")
-    return LastLayer(name, head, tokens)
+    return LastLayer(name, head, tokens, getattr(model.config.get_text_config(), "final_logit_softcapping", None))
+
+
+def _is_linear(module: Any) -> bool:
+    """Whether a module is a linear layer, quantised or not."""
+    return all(hasattr(module, name) for name in ("in_features", "out_features", "weight"))
 
 
 def check_precision(precision: str) -> None:
     """Require float32 or float64."""
     if precision not in ("float32", "float64"):
         raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
+
+
+def labels_are_independent(config: Any) -> bool:
+    """Whether each label of a classifier has a probability of its own, so that a sigmoid, not softmax, applies."""
+    return getattr(config, "problem_type", None) == "multi_label_classification"
 
 
 def resolve_label(positive: int | str | None, labels: int, names: Mapping[Any, Any] | None = None) -> int:

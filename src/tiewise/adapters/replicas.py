@@ -15,7 +15,7 @@ from typing import Any
 
 from tiewise.errors import InputError
 
-__all__ = ["is_compiled", "make_replica", "remove_hooks", "unwrap_compiled", "without_autocast"]
+__all__ = ["autocast_dtype", "is_compiled", "make_replica", "remove_hooks", "unwrap_compiled", "without_autocast"]
 
 #: Alters the copy of a module; called with the copy and the original.
 Change = Callable[[Any, Any], None]
@@ -113,3 +113,12 @@ def without_autocast(tensor: Any) -> Any:
     import torch
 
     return torch.autocast(tensor.device.type, enabled=False)
+
+
+def autocast_dtype(tensor: Any) -> Any:
+    """The type in which autocast computes products on the tensor's device; None where it is off."""
+    import torch
+
+    kind = tensor.device.type
+    is_on = torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind)
+    return torch.get_autocast_dtype(kind) if is_on else None

@@ -25,7 +25,14 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import LastLayer, check_precision, find_classifier, find_language_head, resolve_label
+from tiewise.adapters.last_layer import (
+    LastLayer,
+    check_precision,
+    find_classifier,
+    find_language_head,
+    labels_are_independent,
+    resolve_label,
+)
 from tiewise.adapters.replicas import make_replica, unwrap_compiled, without_autocast
 from tiewise.errors import InputError
 from tiewise.scoring.options import require_int
@@ -102,6 +109,7 @@ def high_precision(
     *,
     precision: str = "float32",
     positive: int | str | None = None,
+    fn: str | None = None,
     prompt: Prompt = QWEN3_RERANKER,
     max_length: int | None = None,
 ) -> Reranker:
@@ -111,6 +119,8 @@ def high_precision(
     - `precision`: of the scores, ``"float32"`` or ``"float64"``.
     - `positive`: the label that means relevant, by number or name, for a classifier with three labels or more; of two
       it is the second.
+    - `fn`: ``"sigmoid"`` if the labels of a classifier are independent, ``"softmax"`` if they compete. By default
+      softmax for two labels or more, unless its configuration says ``multi_label_classification``.
     - `prompt`: for a yes/no model. `max_length`: the longest input in tokens; by default the model's limit.
     """
     _torch()
@@ -121,8 +131,8 @@ def high_precision(
     if model.get_output_embeddings() is None:
         if prompt is not QWEN3_RERANKER:
             raise InputError(f"A prompt is for yes/no models; {name} is given the pair alone.")
-        return _Classifier(model, tokenizer, precision, max_length, positive)
-    if positive is not None:
+        return _Classifier(model, tokenizer, precision, max_length, positive, fn)
+    if positive is not None or fn is not None:
         raise InputError(f"{name} answers yes or no, and has no labels. Name its words in a Prompt: yes=…, no=….")
     return _YesNo(model, tokenizer, precision, max_length, prompt)
 
@@ -164,8 +174,8 @@ class Reranker(ABC):
         if getattr(self.model, "_compiled_call_impl", None) is not None:
             compiled = " The model was compiled by model.compile() and runs uncompiled here; give torch.compile(model)."
         return (
-            f"native is {self.score_text} as {_class_name(self.model)} computes it, in {self.layer.dtype}. score is "
-            f"the same in {self.precision}, on the model's logits; logit is {self.logit_text} in {self.precision}, "
+            f"native is {self.score_text} as {_class_name(self.model)} computes it, in {self.layer.own_dtype}. score "
+            f"is the same in {self.precision}, on the model's logits; logit is {self.logit_text} in {self.precision}, "
             f"without an activation; head is that of logits of {self.layer!r}, computed again in {self.precision}. "
             f"Rank by head.{compiled}"
         )
@@ -179,8 +189,9 @@ class Reranker(ABC):
         with torch.inference_mode():
             output = model(**inputs, **self._options(inputs), return_dict=True)
             own, hidden = recorder.read(output.logits)
+            precision = "float64" if self.fn == "softmax" else self.precision  # log-odds are rounded, not logits
             with without_autocast(own):
-                return self._scores(own, self.layer.logits(hidden, self.precision))
+                return self._scores(own, self.layer.logits(hidden, precision))
 
     def predict(
         self, pairs: Iterable[tuple[str, str]], *, batch_size: int = 32, instruction: str | None = None
@@ -220,7 +231,7 @@ class Reranker(ABC):
     def _scores(self, own: Any, recomputed: Any) -> Scores:
         options: dict[str, Any] = {"fn": self.fn, "positive": self.positive, "precision": self.precision}
         if self.fn == "sigmoid":
-            own, recomputed = own[:, 0], recomputed[:, 0]
+            own, recomputed = own[:, self.positive], recomputed[:, self.positive]
         return Scores(
             native=self._native(own),
             score=scoring.score(own, **options),
@@ -232,14 +243,26 @@ class Reranker(ABC):
 class _Classifier(Reranker):
     """A sequence classification model: sigmoid of one logit, or softmax over several."""
 
-    def __init__(self, model: Any, tokenizer: Any, precision: str, max_length: int | None, positive: int | str | None):
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        precision: str,
+        max_length: int | None,
+        positive: int | str | None,
+        fn: str | None,
+    ):
         super().__init__(model, tokenizer, find_classifier(model), precision, max_length)
-        self.positive = resolve_label(positive, model.config.num_labels, getattr(model.config, "id2label", None))
-        if model.config.num_labels == 1:
-            self.fn, self.score_text, self.logit_text = "sigmoid", "the sigmoid of the logit", "the logit"
-        else:
-            label = f"of label {self.positive}"
-            self.fn, self.score_text, self.logit_text = "softmax", f"the softmax {label}", f"the log-odds {label}"
+        labels, config = int(model.config.num_labels), model.config
+        self.positive = resolve_label(positive, labels, getattr(config, "id2label", None))
+        self.fn = fn or ("sigmoid" if labels == 1 or labels_are_independent(config) else "softmax")
+        if self.fn not in (("sigmoid", "softmax") if labels > 1 else ("sigmoid",)):
+            several = "'sigmoid' or 'softmax'" if labels > 1 else "'sigmoid', because there is one label"
+            raise InputError(f"fn is {several}, not {fn!r}.")
+        of = "" if labels == 1 else f" of label {self.positive}"
+        kind = "logit" if self.fn == "sigmoid" else "log-odds"
+        self.logit_text = f"the {kind}{of}"
+        self.score_text = f"the sigmoid of {self.logit_text}" if self.fn == "sigmoid" else f"the softmax{of}"
 
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         if instruction is not None:
@@ -270,7 +293,9 @@ class _YesNo(Reranker):
 
     def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Logits of the last position only, if the model supports it; the last token must not be padding."""
-        mask = inputs.get("attention_mask")
+        mask, ids, padding = inputs.get("attention_mask"), inputs.get("input_ids"), self.tokenizer.pad_token_id
+        if mask is None and ids is not None and padding is not None:
+            mask = ids != padding
         padded = [] if mask is None else (mask[:, -1] == 0).tolist()
         if any(padded):
             raise InputError(

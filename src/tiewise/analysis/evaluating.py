@@ -14,6 +14,7 @@ from tiewise.analysis.options import EvaluateNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
+from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
@@ -52,6 +53,8 @@ def evaluate(
     - `depth`: only the first ranks count. `judged_only`: unjudged documents, and those with a label below 0, are
       removed first, as ``trec_eval -J`` does.
     - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+    - `drop_self`: documents with the id of their query are removed first, as BEIR and some tasks of MTEB do;
+      ``oblivious="beir"`` includes it. `distances`: the scores are distances, lowest first; they are negated.
     - `samples` and `seed`: the number of random orders, and their seed, for the few statistics that have no closed form
       and too many arrangements of ties to enumerate; `Estimate.method` says which.
 
@@ -68,6 +71,7 @@ def evaluate(
     checked = Options.of("evaluate", options)
     judged = None if qrels is None else as_qrels(qrels)
     source = as_source(run)
+    check_not_swapped(qrels, run, judged)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if report.is_cut:
         warnings.warn(report.cut_note, CutWarning, stacklevel=2)

@@ -6,7 +6,7 @@ the bounds `Estimate.cut` say where the expected value is, whatever was cut off.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,9 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     >>> find_open({name: Estimate(expected=expected[name], cut=cuts[name]) for name in cuts})
     [['A', 'B'], ['C', 'D']]
     """
-    ends = {name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None}
+    ends = {
+        name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None
+    }
     wide = {name for name in ends if is_wide(runs[name].open_cut)}
     groups: list[list[str]] = []
     for name, (low, high) in ends.items():
@@ -40,16 +42,18 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     return [group for group in groups if len(group) > 1]
 
 
-def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
+def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]], unbounded: Sequence[str] = ()) -> str:
     """Where the expected values of runs are, whatever was cut off; empty if nothing is open. It starts with a colon.
 
-    A run alone needs no name: its name is empty.
+    A run alone needs no name: its name is empty. `unbounded` are the measures for which there are no bounds.
 
     >>> a, b = Estimate(expected=0.6354, cut=(0.6314, 0.8959)), Estimate(expected=0.4119, cut=(0.3024, 1.0))
     >>> describe_cuts({"R@1000": {"A": a, "B": b}})[:75]
     ': counting what may be missing, expected R@1000 lies within .6314–.8959 (A)'
     >>> describe_cuts({"R@1000": {"A": a, "B": b}})[75:]
     ' and .3024–1.0000 (B), so which is higher is open'
+    >>> describe_cuts({}, ["G", "infAP"])
+    ': there are no bounds for G and infAP'
     """
     parts = []
     for measure, runs in by_measure.items():
@@ -61,7 +65,11 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]]) -> str:
         groups = ", and that of ".join(join_names(names, limit=5) for names in find_open(runs))
         which = "which is higher" if len(runs) == 2 else f"the order of {groups}"
         parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if groups else ''}")
-    return f": counting what may be missing, {'; '.join(parts)}" if parts else ""
+    if parts:
+        parts[0] = f"counting what may be missing, {parts[0]}"
+    if unbounded:
+        parts.append(f"there are no bounds for {join_names(unbounded, limit=len(unbounded))}")
+    return f": {'; '.join(parts)}" if parts else ""
 
 
 def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str, Estimate]] | None = None) -> str:
@@ -75,7 +83,8 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
     cut = [name for name, report in reports.items() if report.is_cut]
     if not cut:
         return ""
-    bounds = describe_cuts(by_measure) or ", which ranges ignore"
+    unbounded = {name: None for report in reports.values() for name in report.without_bounds if name in by_measure}
+    bounds = describe_cuts(by_measure, list(unbounded)) or ", which ranges ignore"
     return cut_lists_note(f"Lists of {join_names(cut)}", bounds)
 
 

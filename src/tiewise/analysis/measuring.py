@@ -9,17 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.data.columns import Codes, Floats, freeze
+from tiewise.caching import cached_property
+from tiewise.data.columns import Codes, Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
+from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.definition import Measure
@@ -27,7 +29,7 @@ from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
 from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.segments import safe_divide
-from tiewise.metrics.tool_rules import Rule, rule_for
+from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
@@ -58,16 +60,21 @@ def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_j
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
-    _check_common(qrels, counted)
+    _check_common(qrels, counted, documents=not options.drop_self)
     return counted
 
 
-def _check_common(qrels: Qrels, counted: Counted) -> None:
-    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match."""
+def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
+    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match.
+
+    `documents` says whether documents are looked at: what was dropped may have been all.
+    """
     if counted.n_rows is None:  # only tie groups are known
         return
     if not counted.n_rows and not counted.n_queries:
         raise InputError("The run is empty: it has no query.")
+    for what in counted.numbered:
+        warn_of_row_numbers(what, qrels.queries if what == "query" else qrels.docs)
     present = np.count_nonzero(counted.ties["float64"].present)
     if not present:
         of_run = list_examples(counted.queries, total=counted.n_queries)
@@ -75,7 +82,7 @@ def _check_common(qrels: Qrels, counted: Counted) -> None:
             f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
             f"of the qrels: {list_examples(qrels.queries)}."
         )
-    if counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
+    if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
         raise InputError(
@@ -102,10 +109,17 @@ class Evaluation:
             if measure.needs_subtopics and qrels is not None:
                 qrels.check_subtopics(measure)
         all_judged = any(measure.needs_all_judged for measure in measures)
-        return cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
+        source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
+        made = cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
+        tool = TOOLS.get(options.oblivious or "")
+        if made.self_queries and tool is not None and tool.in_some_tasks and task_drops_self(made.counted.source):
+            return cls.of(qrels, source, replace(options, drop_self=True), measures)
+        if made.self_queries and not source.is_constant:
+            _ = made.without_self  # later the run may have changed
+        return made
 
     def __getstate__(self) -> dict[str, Any]:
-        kept = ("counted", "options", "qrels", "_counted_all")
+        kept = ("counted", "options", "qrels", "_counted_all", "without_self")
         own = {name: vars(self)[name] for name in kept if name in vars(self)}
         return own | {"source": None, "_grouped": {}, "_in_order": {}}
 
@@ -135,6 +149,25 @@ class Evaluation:
                 "with this measure."
             )
         return count_run(self.qrels, self.source, self.options)
+
+    @property
+    def self_queries(self) -> int:
+        """How many judged queries have a document with their own id in their list."""
+        found = self.counted.has_self
+        return 0 if found is None else int(np.count_nonzero(found))
+
+    @cached_property
+    def without_self(self) -> Evaluation | None:
+        """The same without documents that have the id of their query; None if the run cannot be read any more."""
+        return self.edited(drop_self=True) if self.self_queries else self
+
+    def edited(self, **changes: Any) -> Evaluation | None:
+        """The same run with `drop_self` or `distances`; None if the run cannot be read any more."""
+        if self.source is None or isinstance(self.source, Counted):
+            return None
+        options = replace(self.options, **changes)
+        source = edit_source(self.source, **changes)
+        return Evaluation(count_run(self.qrels, source, options), options, source, self.qrels)
 
     def grouped(self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False) -> GroupedJudgments:
         """The tie groups that matter to a measure, for scores read as a type, or for retrieved judgments alone.
@@ -244,6 +277,10 @@ class Evaluation:
         if rule.order is None or not self.knows(rule):
             return None
         grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
+        if rule.labels == "cut" and not self.qrels.has_whole_labels:
+            ties = grouped.ties
+            grouped = GroupedJudgments(replace(ties, qrels=ties.qrels.with_whole_labels()))
+            return engine.value(measure, grouped, grouped.oblivious(rule.order))
         key = measure, grouped, rule.order  # several tools have one rule
         if key not in self._in_order:
             self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))

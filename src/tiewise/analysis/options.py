@@ -11,6 +11,7 @@ import numpy as np
 from tiewise.data.columns import project
 from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
+from tiewise.metrics.tool_rules import TOOLS
 
 __all__ = ["EvaluateNames", "OptionNames", "Options"]
 
@@ -28,6 +29,8 @@ class OptionNames(TypedDict, total=False):
     depth: int | None
     judged_only: bool
     complete: bool
+    drop_self: bool
+    distances: bool
     samples: int
 
 
@@ -50,6 +53,9 @@ class Options:
     - `depth`: only the first ranks count.
     - `judged_only`: unjudged documents, and those with a label below 0, are removed first, as ``trec_eval -J`` does.
     - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
+    - `drop_self`: documents with the id of their query are removed first. BEIR does that, so it is on where `oblivious`
+      is ``"beir"``.
+    - `distances`: the scores are distances, lowest first; they are negated.
     - `samples` and `seed`: the number of random orders, and their seed, for statistics that have no closed form and too
       many arrangements of ties to enumerate.
 
@@ -64,6 +70,8 @@ class Options:
     depth: int | None = None
     judged_only: bool = False
     complete: bool = False
+    drop_self: bool = False
+    distances: bool = False
     samples: int = SAMPLING.samples
     seed: int = SAMPLING.seed
 
@@ -81,6 +89,8 @@ class Options:
             object.__setattr__(self, name, int(value))
         if not isinstance(self.oblivious, (str, type(None))) or not isinstance(self.score_dtype, (str, type(None))):
             raise InputError("oblivious and score_dtype are names, or None.")
+        if self.oblivious in TOOLS and TOOLS[self.oblivious].drops_self:
+            object.__setattr__(self, "drop_self", True)  # so that bias is the effect of tie order alone
         if self.score_dtype is not None:
             project(np.zeros(0), self.score_dtype)  # an unknown type is an error
 

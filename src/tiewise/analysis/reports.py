@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import caption_notes, describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
+from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
@@ -21,11 +21,21 @@ from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, tool_for
+from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, task_drops_self, tool_for
 from tiewise.tables.estimates import is_wide
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, cut_lists_note, describe_chance, format_z, join_names
+from tiewise.tables.wording import (
+    MIN_WIDTH,
+    PLAIN,
+    count_noun,
+    cut_lists_note,
+    describe_chance,
+    format_z,
+    join_names,
+    spell_option,
+    trend_note,
+)
 
 if TYPE_CHECKING:
     from tiewise.tables.model import Section, Table
@@ -253,11 +263,7 @@ class Report(Result):
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
         if not self.cut_lists or not self._evaluation.cut_is_likely:
             return False
-        known = {measure: mean.cut for measure, mean in self._means.items()}
-        return any(
-            is_wide(cut) or (cut is None and self._evaluation.reaches_last_group(measure).any())
-            for measure, cut in known.items()
-        )
+        return bool(self.without_bounds) or any(is_wide(mean.cut) for mean in self._means.values())
 
     @property
     def missing_as_zero(self) -> int:
@@ -265,12 +271,20 @@ class Report(Result):
         return 0 if self._options.missing == "skip" else self._tally.missing_queries
 
     @property
+    def without_bounds(self) -> list[str]:
+        """The measures that lists which may have been cut can change, but by an unknown amount."""
+        if self._options.complete:
+            return []
+        reached = [one for one in self.measures if self._evaluation.reaches_last_group(one).any()]
+        return [str(one) for one in reached if self._means[one].cut is None]
+
+    @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
         if not self.is_cut:
             return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
-        bounds = describe_cuts({str(measure): {"": mean} for measure, mean in self._means.items()})
+        bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
         return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
@@ -281,14 +295,28 @@ class Report(Result):
     @cached_property
     def other_notes(self) -> tuple[str, ...]:
         """The notes without that on cut lists, which several runs have together."""
+        return (*self.input_notes, *self._result_notes())
+
+    @cached_property
+    def input_notes(self) -> tuple[str, ...]:
+        """The notes on what was given: queries left out, ids that do not match, scores that may be distances."""
         from_, notes = self._tally, []
         if from_.missing_queries:
             how = "left out" if self._options.missing == "skip" else "counted as 0"
             notes.append(f"{_queries(from_.missing_queries, 'judged')} missing from the run and {how}.")
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
-        for number in sorted(set(self._without_relevant.values()) - {0}):
-            some = [str(m) for m, n in self._without_relevant.items() if n == number]
+        qrels = self._evaluation.qrels
+        highest = float(qrels.label.max(initial=0.0))
+        low = {m: level for m in self.measures if 0 < highest < (level := float(getattr(m, "rel", 0)))}
+        if low:
+            levels = " and ".join(f"rel={level:g}" for level in dict.fromkeys(low.values()))
+            notes.append(
+                f"All labels are below {levels} (the highest is {highest:g}), so no document is relevant for "
+                f"{', '.join(map(str, low))}. Lower it: AP(rel={highest / 2:.2g}), or -l {highest / 2:.2g}."
+            )
+        for number in sorted({n for m, n in self._without_relevant.items() if m not in low} - {0}):
+            some = [str(m) for m, n in self._without_relevant.items() if n == number and m not in low]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
@@ -299,9 +327,14 @@ class Report(Result):
                 notes.append(f"{measure} is not defined for {queries} left out.")
         if self._unfound > max(1, from_.retrieved_queries / 2):
             notes.append(
-                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved. "
-                "Do the ids of run and qrels match?"
+                f"In {self._unfound:,} of {from_.retrieved_queries:,} queries no judged document was retrieved."
+                + " Do the ids of run and qrels match?" * (self._unfound > 0.9 * from_.retrieved_queries)
             )
+        return (*notes, *self._suspicions())
+
+    def _result_notes(self) -> Iterator[str]:
+        """The notes on what was made of it."""
+        from_, qrels, notes = self._tally, self._evaluation.qrels, list[str]()
         if from_.new_ties:
             more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
@@ -320,7 +353,10 @@ class Report(Result):
                         f"{describe_chance(found.values())}. Check whether the order depends on the labels: candidates "
                         "may have been listed so, or ids may go with their sources."
                     )
-        qrels = self._evaluation.qrels
+            rules = {rule_for(order, measure).labels for measure in measures if not measure.needs_subtopics}
+            if rules - {"any"} and not qrels.has_whole_labels:
+                does = "cuts them to" if "cut" in rules else "takes only"
+                notes.append(f"Labels are not whole numbers: {order} {does} whole ones. Here they count as they are.")
         notes.extend(explain_clipped_labels(self.measures, qrels.label))
         if any(measure.needs_subtopics for measure in self.measures) and qrels.has_one_subtopic_each:
             notes.append(
@@ -328,7 +364,30 @@ class Report(Result):
                 "the second column of their file the subtopic?"
             )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
-        return tuple(notes)
+        return iter(notes)
+
+    def _suspicions(self) -> Iterator[str]:
+        """What the run may hold by mistake, where that changes a number."""
+        evaluation, trend = self._evaluation, self._evaluation.counted.trend
+        if trend is not None and (note := trend_note(trend)) and self._changes(evaluation.edited(distances=True)):
+            yield note
+        queries, lists = evaluation.self_queries, self._tally.retrieved_queries
+        if queries > lists / 100 and self._changes(evaluation.without_self):
+            yield (
+                f"In {queries:,} of {count_noun(lists, 'list')} there is a document with the id of the query. BEIR and "
+                f"some tasks of MTEB drop it. If the queries are documents too, add {spell_option('drop_self')}."
+            )
+
+    def _changes(self, other: Evaluation | None) -> bool:
+        """Whether another evaluation changes a digit that is shown; True if that cannot be known."""
+        if other is None:
+            return True
+        means = {measure: found.mean() for measure, found in other.estimates(self.measures).items()}
+        fields = ("expected", "minimum", "maximum")
+        values = (
+            (getattr(mean, name), getattr(self._means[one], name)) for one, mean in means.items() for name in fields
+        )
+        return any(a != b if a is None or b is None else abs(a - b) >= MIN_WIDTH for a, b in values)
 
     @cached_property
     def _without_relevant(self) -> dict[Measure, int]:
@@ -370,9 +429,16 @@ class Report(Result):
         rule = tool.rule(measure)
         if rule is None:
             return None
-        mean, evaluation, absent = self._means[measure].expected, self._evaluation, self._tally.missing_queries
+        mean, absent = self._means[measure].expected, self._tally.missing_queries
+        evaluation, self_note = self._as_read_by(tool)
+        if evaluation is None:
+            why = f"{self_note}: add {spell_option('drop_self')}"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         if rule.missing == "error" and absent:
             why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
+            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+        if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
+            why = "refuses labels that are not whole numbers"
             return ToolValue(tool.name, tool.version, measure.name, None, None, why)
         own = rule.measure or measure
         per_query = evaluation.in_order(own, rule)
@@ -386,8 +452,23 @@ class Report(Result):
         if per_query is None or mean is None or not kept.any():
             return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
         printed = measure.aggregation.of_values(per_query[kept])
-        note = "; ".join(filter(None, [f"computes {own}" if own != measure else "", rule.why]))
+        note = "; ".join(filter(None, [self_note, f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
+
+    def drops_self(self, tool: Tool) -> bool | None:
+        """Whether a tool drops documents of this run that have the id of their query; None if some of its tasks do."""
+        if not self._evaluation.self_queries:
+            return False
+        return tool.drops_self or (tool.in_some_tasks and task_drops_self(self._evaluation.counted.source))
+
+    def _as_read_by(self, tool: Tool) -> tuple[Evaluation | None, str]:
+        """The run without what a tool drops, and a note on that; None if the run cannot be read any more."""
+        evaluation, drops = self._evaluation, self.drops_self(tool)
+        documents = f"documents with the id of their query, in {count_noun(evaluation.self_queries, 'list')}"
+        if drops:
+            return evaluation.without_self, f"drops {documents}"
+        some = f"some of its tasks drop {documents}: add {spell_option('drop_self')} for these"
+        return evaluation, some if drops is None else ""
 
     # -- doors out --------------------------------------------------------------------------------------------
 

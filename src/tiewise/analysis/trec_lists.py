@@ -10,12 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
@@ -108,7 +109,7 @@ class TrecLists:
 
     def is_undefined(self, measure: Measure) -> bool:
         """Whether trec_eval divides 0 by 0 for a query: it prints nan there and in the mean."""
-        if not self._judged_only or not isinstance(measure, Interpolated):
+        if not (self._judged_only or self._depth == 0) or not isinstance(measure, Interpolated):
             return False  # no list is empty
         grouped, _ = self._orders[measure.needs_all_judged]
         return bool(measure.is_undefined(grouped).any())

@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
-from tiewise.analysis.options import OptionNames
+from tiewise.analysis.options import OptionNames, Options
 from tiewise.data.columns import positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_qrels, as_run
+from tiewise.io.edited_run import edit_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
@@ -119,7 +120,9 @@ def unjudged(
             "judged_only (-J) removes unjudged documents from the lists, so there is nothing left to bound. Leave it "
             "out: `condensed` has the values without unjudged documents."
         )
-    judged, whole = as_qrels(qrels), as_run(run)
+    checked = Options.of("unjudged", options)
+    judged, whole = as_qrels(qrels), edit_run(as_run(run), drop_self=checked.drop_self, distances=checked.distances)
+    options = {**options, "drop_self": False, "distances": False}
     without: OptionNames = {**options, "judged_only": True}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)

@@ -57,14 +57,14 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
     ):
         self.id_files, self.roles = id_files, roles
         self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
-        self._arrays: dict[str, Any] = {}
-        self._files: dict[str, Path] = {}
+        self._arrays: dict[str, tuple[Path, Mapping[str, Any]]] = {}  # by name: the file, and its arrays
+        twice: dict[str, Path] = {}
         for path in files:
-            for name, array in read_tensors(path).items():
+            for name in (arrays := read_tensors(path)):
                 if name in self._arrays:
-                    raise InputError(f"{path}: another file has an array '{name}' too. Rename one of them.")
-                self._arrays[name], self._files[name] = array, path
-        _exit_if_shortened(sorted({str(path) for path in self._files.values()}))
+                    twice[name] = path
+                self._arrays[name] = path, arrays
+        _exit_if_shortened(sorted({str(path) for path, _ in self._arrays.values()}))
         self._names = {role: role for role in roles if role in self._arrays}
         self.renamed: set[str] = set()
         for text in renamed:
@@ -75,9 +75,15 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
                 raise InputError(f"There is no array '{name}'. The files hold {self.all_names()}.")
             self._names[role] = name
             self.renamed.add(role)
+        for name in sorted(twice.keys() & self._names.values()):
+            raise InputError(f"{twice[name]}: another file has an array '{name}' too. Rename one of them.")
 
     def __getitem__(self, role: str) -> Any:
-        return self._arrays[self._names[role]]
+        name = self._names[role]
+        return self._arrays[name][1][name]
+
+    def __contains__(self, role: object) -> bool:
+        return role in self._names
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -95,7 +101,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def location(self, role: str) -> str:
         """The file and the name of an array, for a message."""
-        return f"{self._files[self._names[role]]}: '{self._names[role]}'"
+        return f"{self._arrays[self._names[role]][0]}: '{self._names[role]}'"
 
     def first_empty(self) -> str:
         """The location of the first array without rows."""

@@ -51,6 +51,9 @@ EXAMPLES = (
 @options.input_format
 @options.qrels_format
 @options.qrels_kind
+@options.EVALUATION["missing"]
+@options.drop_self
+@options.distances
 @options.complete
 @option(
     "--cutoff RANK",
@@ -83,9 +86,9 @@ def audit(
     input_format: str | None,
     qrels_format: str | None,
     qrels_kind: Kind,
-    complete: bool,
     names: Sequence[str],
     output: Output,
+    **evaluation: Any,
 ) -> None:
     """Show how many scores of a run are tied, to which precision they were rounded, what that changes, and what to do.
 
@@ -112,7 +115,7 @@ def audit(
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
         if judged is not None and len(whole) > 1 and compared:
-            pairs = list(tw.compare(judged, whole, compared, complete=complete).pairs())
+            pairs = list(tw.compare(judged, whole, compared, **evaluation).pairs())
         found = {
             name: tw.audit(
                 run,
@@ -120,14 +123,14 @@ def audit(
                 reference=other,
                 measures=chosen,
                 cutoffs=cutoffs or CUTOFFS,
-                complete=complete,
                 library=library,
                 comparisons=[pair for pair in pairs if name in (pair.a, pair.b)],
                 checks=checks,
+                **evaluation,
             )
             for name, run in whole.items()
         }
-    view = output.view(notes=tuple(warned))
+    tables, view = AuditTables(found), output.view(notes=tuple(warned))
     failed = failed_checks(conditions, [(f" for run '{name}'", one) for name, one in found.items()])
-    output.write(render(AuditTables(found), view), view.notes)
+    output.write(render(tables, view), tables.notes(view))
     exit_if_failed(failed)

@@ -82,9 +82,25 @@ class Command(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{example}\n")
 
 
-def command(name: str, *, examples: Sequence[str] = ()) -> Callable[[Callable[..., Any]], Command]:
+class GnuCommand(Command):
+    """A command whose long options may be shortened to any unique beginning, as GNU programs allow."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Complete shortened options, then parse."""
+        names = [name for one in self.get_params(ctx) for name in one.opts if name.startswith("--")]
+        for place, arg in enumerate(args[: args.index("--")] if "--" in args else args):
+            start, equals, value = arg.partition("=")
+            found = [name for name in names if len(start) > 2 and name.startswith(start)]
+            if start.startswith("--") and len(found) == 1:
+                args[place] = found[0] + equals + value
+        return super().parse_args(ctx, args)
+
+
+def command(
+    name: str, *, examples: Sequence[str] = (), cls: type[Command] = Command
+) -> Callable[[Callable[..., Any]], Command]:
     """Decorator: make a function a command, with its docstring as help."""
-    return click.command(name, cls=Command, examples=examples)
+    return click.command(name, cls=cls, examples=examples)
 
 
 def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any) -> Callable[[Function], Function]:

@@ -75,6 +75,8 @@ _UNKNOWN = {"decides": "documents are tied, and only judgments (--qrels) show wh
 #: What is true or false, so that it is a condition by itself.
 FLAGS = ("decides", "unfaithful", "certain", "flip")
 
+MAX_DEPTH = 100  # of a condition
+
 Values = Mapping[str, float]  # the value of each term, by its placeholder in the condition
 
 _COMPARISONS: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
@@ -150,6 +152,7 @@ class Condition:
         """The condition of a text, which may use the names of `facts`; with `systems` it is about a comparison."""
         parser = _Parser(text, parse_measure, tuple(facts), tuple(systems))
         tree = parser.parse_tree()
+        parser.check_depth(tree)
         holds = partial(parser.evaluate_condition, tree)
         holds(dict.fromkeys(parser.terms, 0.0))  # raises if the tree is not a condition
         return cls(text, tuple(parser.terms.values()), holds, tuple(parser.find_limits(tree)))
@@ -209,6 +212,14 @@ class _Parser:
             return ast.parse(expression.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             raise self.not_a_condition() from None
+
+    def check_depth(self, tree: ast.expr) -> None:
+        """Raise if the expression is nested so deeply that it cannot be evaluated."""
+        nodes: list[ast.AST] = [tree]
+        for _ in range(MAX_DEPTH):
+            nodes = [part for node in nodes for part in ast.iter_child_nodes(node)]
+        if nodes:
+            raise self.error(f"it is nested more than {MAX_DEPTH} times. Write it with fewer brackets and 'not'.")
 
     # -- terms
 
@@ -299,6 +310,8 @@ class _Parser:
                 return bool(values[name])
             case ast.Compare(left=left, ops=ops, comparators=others) if all(type(op) in _COMPARISONS for op in ops):
                 sides = [self.evaluate_number(side, values) for side in (left, *others)]
+                if not any(isinstance(part, ast.Name) and part.id in self.terms for part in ast.walk(node)):
+                    raise self.error("a comparison has numbers only. Name a measure, as in 'nDCG@10 < 0.45'.")
                 return all(_COMPARISONS[type(op)](*two) for op, two in zip(ops, pairwise(sides), strict=True))
         raise self.not_a_condition()
 

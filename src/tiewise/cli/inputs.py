@@ -30,7 +30,7 @@ def collect_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("always", TiewiseWarning)
         warnings.simplefilter("ignore", CutWarning)  # a note of the report has it
         yield messages
-    messages += [str(one.message) for one in caught if issubclass(one.category, TiewiseWarning)]
+    messages += dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, TiewiseWarning))
 
 
 def runs_by_name(paths: Sequence[Path], given: Sequence[str] = ()) -> dict[str, Path]:

@@ -139,6 +139,8 @@ def fail_if(examples: str) -> Decorator:
 # -- evaluation ---------------------------------------------------------------------------------------------------
 
 depth = option("-M, --depth N", INPUT, "Use only the first N ranks of each run.", type=POSITIVE)
+drop_self = option("--drop-self", INPUT, "Remove documents that have the id of their query, as BEIR does.")
+distances = option("--distances", INPUT, "The scores are distances, lowest first: negate them.")
 complete = option("--complete", TIES, "The lists are complete: none was truncated inside its last tie group.")
 
 EVALUATION = {
@@ -159,6 +161,8 @@ EVALUATION = {
         INPUT,
         "Remove unjudged documents, and those with a negative label, from the runs, as trec_eval does.",
     ),
+    "drop_self": drop_self,
+    "distances": distances,
     "depth": depth,
     "oblivious": option(
         "--oblivious NAME",
@@ -209,7 +213,13 @@ significance = apply_all(
             default="permutation",
         ),
         option("--confidence NUMBER", SIGNIFICANCE, "The confidence of intervals.", type=float, default=0.95),
-        option("--resamples N", SIGNIFICANCE, "The number of resamples of the queries and sign flips.", type=int, default=10_000),
+        option(
+            "--resamples N",
+            SIGNIFICANCE,
+            "The number of resamples of the queries and sign flips.",
+            type=int,
+            default=10_000,
+        ),
         option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
         option(
             "--orders NAME",

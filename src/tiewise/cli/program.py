@@ -20,6 +20,7 @@ import click
 from tiewise._version import __version__
 from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
+from tiewise.tables.wording import spelled_for_shell
 
 __all__ = ["CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
 
@@ -88,7 +89,7 @@ class Program(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
 
-def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     if value and not ctx.resilient_parsing:
         from tiewise.data.native import native
 
@@ -121,7 +122,7 @@ SHELL: dict[str, Any] = EAGER | {
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
-@option("--version", "", "Show the version.", **EAGER, callback=_show_version)
+@option("--version", "", "Show the version.", **EAGER, callback=show_version)
 @option("--install-completion [SHELL]", "", "Install completion for bash, zsh or fish.", **SHELL)
 @option("--show-completion [SHELL]", "", "Print the completion script of a shell.", **SHELL)
 @click.pass_context
@@ -158,7 +159,7 @@ def status_of(args: Sequence[str]) -> int:
     """The exit status of a command line; an error is one message on standard error."""
     try:
         width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - 2
-        with app.make_context("tiewise", list(args), terminal_width=width) as context:
+        with spelled_for_shell(), app.make_context("tiewise", list(args), terminal_width=width) as context:
             app.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as left:

@@ -27,13 +27,19 @@ EXAMPLES = (
 
 
 def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[Any]]:
-    """Converts the text of an option to a list."""
+    """Converts the texts of a repeatable option to one list."""
 
-    def callback(ctx: click.Context, param: click.Parameter, value: str) -> list[Any]:
-        try:
-            return [convert(word) for word in value.replace(",", " ").split()]
-        except ValueError:
-            raise click.BadParameter(f"'{value}' is not a list of numbers. Write it like {example}.") from None
+    def callback(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[Any]:
+        found: dict[Any, None] = {}
+        for text in value:
+            try:
+                numbers = [convert(word) for word in text.replace(",", " ").split()]
+            except ValueError:
+                numbers = []
+            if not numbers:
+                raise click.BadParameter(f"'{text}' is not a list of numbers. Write it like {example}.")
+            found |= dict.fromkeys(numbers)
+        return [*found]
 
     return callback
 
@@ -45,14 +51,18 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     "--phi NUMBERS",
     MEASURES,
     "One or more persistences, above 0 and below 1: how far down the reference counts.",
-    default="0.8,0.9",
+    multiple=True,
+    default=("0.8,0.9",),
+    default_note="0.8,0.9",
     callback=_list_of(float, "0.8,0.9"),
 )
 @option(
     "--depths NUMBERS",
     MEASURES,
     "How many documents of each run the reranker reads: one or more numbers; 'all' is the whole list.",
-    default="10,20,50,100",
+    multiple=True,
+    default=("10,20,50,100",),
+    default_note="10,20,50,100",
     old_names=["--depth"],
     callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
 )
@@ -72,6 +82,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     type=options.PATH,
 )
 @options.input_format
+@options.distances
 @options.complete
 @options.per_query
 @options.figure("RBR against cost, for the first phi")
@@ -86,6 +97,7 @@ def recall(
     recall_at: int | None,
     cost: Path | None,
     input_format: str | None,
+    distances: bool,
     complete: bool,
     per_query: bool,
     names: Sequence[str],
@@ -114,7 +126,8 @@ def recall(
                 if callback is not None:
                     callback(len(read), len(files))
         with progress("sets", quiet=output.quiet) as callback:
-            found = tw.stages(second, read, depths, phi, costs, k=recall_at, complete=complete, progress=callback)
+            how: Any = {"k": recall_at, "complete": complete, "distances": distances}
+            found = tw.stages(second, read, depths, phi, costs, progress=callback, **how)
     tables = StageTables(found, (name_runs([reference])[0], second), read)
     view = replace(view, notes=(*warned, *tables.notes, *unused))
     content = render(tables, view)  # first, because it can fail: then no figure is written

@@ -188,7 +188,8 @@ def _score_pairs(arrays: Arrays, fn: str | None, level: str | None, precision: A
         arrays.require("hidden", "weight", why=", which --level head needs")
         hidden, weight = arrays.require_finite("hidden", "weight")
         bias = arrays.require_finite("bias")[0] if "bias" in arrays else None
-        logits = scoring.head(hidden, weight, bias, precision=precision)
+        wide = precision if precision == "native" else "float64"  # log-odds are rounded, not logits
+        logits = scoring.head(hidden, weight, bias, precision=wide)
     else:
         arrays.require("logits")
         (logits,) = arrays.require_finite("logits")

@@ -55,6 +55,7 @@ def _complete_comparison() -> dict[str, str]:
     "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
     default="extend",
 )
+@options.distances
 @options.complete
 @options.per_query
 @options.names
@@ -67,6 +68,7 @@ def similarity(
     depth: int | None,
     input_format: str | None,
     edge: Any,
+    distances: bool,
     complete: bool,
     per_query: bool,
     names: Sequence[str],
@@ -88,7 +90,8 @@ def similarity(
     with collect_warnings() as warned:
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("pairs of lists", quiet=output.quiet) as callback:
-            found = tw.similarity(read, chosen, edge=edge, bounds=bounds, complete=complete, progress=callback)
+            how: Any = {"edge": edge, "bounds": bounds, "complete": complete, "distances": distances}
+            found = tw.similarity(read, chosen, progress=callback, **how)
     tables = SimilarityTables(found, read, edge)
     view = replace(view, notes=(*warned, *tables.notes))
     output.write(render(tables, view), view.notes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,18 +13,19 @@ import numpy as np
 
 from tiewise.analysis.reports import method_notes
 from tiewise.analysis.trec_lists import TrecLists
+from tiewise.caching import cached_property
 from tiewise.cli import options
-from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, command, complete_from, option
+from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, command, complete_from, option
 from tiewise.cli.inputs import check_stdin_once
 from tiewise.cli.output import write
-from tiewise.cli.program import print_note
+from tiewise.cli.program import EAGER, print_note, show_version
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels, as_source
 from tiewise.io.run_tags import read_tag
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, OUT_OF_SCOPE
+from tiewise.metrics.trec_eval_names import LONG_MAX, NAMES, NICKNAMES, OUT_OF_SCOPE, parse_long
 from tiewise.output.trec_format import format_line, format_number
 
 __all__ = ["trec_eval"]
@@ -39,6 +40,30 @@ RELSTRING_LENGTH = 10
 FILLED = ("utility", "rbp_resid", "relstring")
 
 
+class _Long(options.WholeNumber):
+    """A C long that is not negative: what is larger is the largest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of a text."""
+        return min(super().convert(value, param, ctx), LONG_MAX)
+
+
+class _Level(_Long):
+    """The lowest label that is relevant; trec_eval takes negative ones, and contradicts itself."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number of a text."""
+        if str(value).startswith("-"):
+            raise InputError(
+                f"-l {value}: below 0, unjudged documents are relevant in some measures of trec_eval, and not in "
+                "others. Use -l 0 or more."
+            )
+        return super().convert(value, param, ctx)
+
+
+_LONG = _Long(min=0)
+
+
 def _refuse(what: str) -> Any:
     def callback(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
         if value not in (None, param.default):
@@ -47,7 +72,7 @@ def _refuse(what: str) -> Any:
     return callback
 
 
-@command("trec_eval", examples=EXAMPLES)
+@command("trec_eval", examples=EXAMPLES, cls=GnuCommand)
 @options.qrels
 @options.run
 @option(
@@ -59,10 +84,10 @@ def _refuse(what: str) -> Any:
     default_note="official",
     shell_complete=complete_from(lambda: [*NICKNAMES, *NAMES]),
 )
-@option("-l, --level_for_rel N", MEASURES, "The lowest label that is relevant.", type=options.NOT_NEGATIVE, default=1)
-@option("-N, --Number_docs_in_coll N", MEASURES, "Documents in the collection.", type=options.NOT_NEGATIVE, default=0)
+@option("-l, --level_for_rel N", MEASURES, "The lowest label that is relevant.", type=_Level(), default=1)
+@option("-N, --Number_docs_in_coll N", MEASURES, "Documents in the collection.", type=_LONG, default=0)
 @option("-c, --complete_rel_info_wanted", INPUT, "Judged queries that are not in the run count as 0.")
-@option("-M, --Max_retrieved_per_topic N", INPUT, "Use only the first N ranks of each list.", type=options.POSITIVE)
+@option("-M, --Max_retrieved_per_topic N", INPUT, "Use only the first N ranks of each list.", type=_LONG)
 @option("-J, --Judged_docs_only", INPUT, "Remove unjudged documents, after -M.")
 @option(
     "-R, --Rel_info_format FORMAT",
@@ -84,6 +109,8 @@ def _refuse(what: str) -> Any:
 @option("--range", TIES, "Add lines NAME.min and NAME.max: the range over all orders of ties.", into="with_range")
 @option("-q, --query_eval_wanted", OUTPUT, "Print each query.")
 @option("-n, --nosummary", OUTPUT, "Do not print the means over queries.")
+@option("-o", OUTPUT, "Nothing: obsolete, as in trec_eval.", into="_", expose_value=False)
+@option("-v, --version", OUTPUT, "Show the version of Tiewise.", **EAGER, callback=show_version)
 @option(
     "-Z, --Zscore FILE",
     OUTPUT,
@@ -113,6 +140,12 @@ def trec_eval(
     chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
     check_stdin_once([qrels, run])
     judged, source = as_qrels(qrels), as_source(run)
+    notes = []
+    if not judged.has_whole_labels:
+        notes.append(
+            "Labels are cut to whole numbers, as in trec_eval: 2.7 is 2. tiewise evaluate counts them as they are."
+        )
+        judged = judged.with_whole_labels()
     lists = TrecLists.of(
         judged,
         source,
@@ -133,7 +166,7 @@ def trec_eval(
         tag = read_tag(run) if run.is_file() else source.rows().name  # a pipe can be read only once
         table.insert(0, _Column("runid", (), tag or run.stem))
     write("".join(_lines(table, lists.queries if query_eval_wanted else (), summary=not nosummary)))
-    print_note(*columns.notes)
+    print_note(*notes, *columns.notes)
 
 
 # -- names --------------------------------------------------------------------------------------------------------
@@ -194,6 +227,7 @@ class _Columns:
         self._expected, self._with_range = expected, with_range
         self._means: dict[str, Estimate] = {}  # by the printed names
         self._undefined: list[str] = []
+        self._points = ""  # of 11pt_avg
         self._notes: list[str] = []
 
     @cached_property
@@ -207,14 +241,19 @@ class _Columns:
             f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
             f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
         )
+        points = [float(point) for point in self._points.split(",")] if self._points else []
+        unsorted = "11pt_avg: trec_eval prints another number, because it needs points in ascending order."
         shown = [*(["expected"] if self._expected else []), *(["extremes"] if self._with_range else [])]
         how = method_notes(self._means, shown, marks=False)
-        return [*how, *([nan] if self._undefined else []), *self._notes]
+        out_of_order = [unsorted] if points != sorted(points) else []
+        return [*how, *([nan] if self._undefined else []), *out_of_order, *self._notes]
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
         lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
         measure, printed = chosen.measure, chosen.printed
+        if chosen.name == "11pt_avg":
+            self._points = chosen.text or ""
         if measure is None:
             if chosen.name == "relstring" and self._expected:
                 self._notes.append("relstring is a text, which has no expectation. It is left out.")
@@ -259,9 +298,9 @@ class _Columns:
 
 
 def _parse_length(text: str | None) -> int:
-    if text is not None and not text.isdecimal():
+    if text is not None and not (text.isdecimal() and text.isascii()):
         raise MeasureError(f"relstring.{text}: give the number of documents.")
-    return RELSTRING_LENGTH if text is None else int(text)
+    return RELSTRING_LENGTH if text is None else parse_long(text)
 
 
 def _lines(table: Sequence[_Column], queries: Sequence[str], *, summary: bool) -> Iterator[str]:

@@ -8,17 +8,18 @@ from __future__ import annotations
 import math
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import count, islice, repeat
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
 from tiewise.tables.optional import installed, need
 
 __all__ = [
+    "ID_OPTIONS",
     "Codes",
     "Floats",
     "by_name",
@@ -34,10 +35,14 @@ __all__ = [
     "project",
     "ranges",
     "sort_lists",
+    "warn_of_row_numbers",
 ]
 
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
+
+#: The option that gives the ids of rows, in Python and in the shell.
+ID_OPTIONS = {"query": "query_ids (--query-ids)", "document": "doc_ids (--doc-ids)"}
 
 MAX_PROBLEMS = 10  # problems that an error lists
 
@@ -104,7 +109,7 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     """
     values = to_host(values)
     if hasattr(values, "dictionary_encode"):
-        _check_arrow(values, what)
+        check_arrow(values, f"The column of {what} ids")
         coded = _arrow_codes(values)
         if coded is not None:
             return coded
@@ -126,14 +131,14 @@ def encode(values: Any, what: str) -> tuple[Codes, list[str]]:
     return codes, list(index)
 
 
-def _check_arrow(column: Any, what: str) -> None:
+def check_arrow(column: Any, what: str) -> None:
     """Raise if an Arrow column is damaged: Arrow itself reads beyond its memory if an offset or a code is wrong."""
     arrow = need("pyarrow", "An Arrow table", "arrow")
     try:
         column.validate(full=True)
     except arrow.ArrowException as error:
         problem = str(error).splitlines()[0].rpartition("Invalid: ")[2].rstrip(".")
-        raise InputError(f"The column of {what} ids is damaged ({problem}). Create it again.") from None
+        raise InputError(f"{what} is damaged ({problem}). Create it again.") from None
 
 
 def _arrow_codes(column: Any) -> tuple[Codes, list[str]] | None:
@@ -172,6 +177,8 @@ def numbers(values: Any, what: str) -> Floats:
         raise InputError(
             f"An integer {what} beyond 2**53 has no exact float64, so distinct {what}s would tie. Scale them."
         )
+    if array.dtype.kind in "cm":
+        raise InputError(f"The {what}s are {array.dtype}, not real numbers.")
     if array.dtype.kind in "OUSM":
         check_each(what, ((f"row {row}", value) for row, value in enumerate(array.tolist())))
     return array.astype(np.float64, copy=not arrow)
@@ -258,10 +265,13 @@ def frame_columns(frame: Any) -> tuple[list[str], Callable[[str], Any]]:
 
 
 def to_host(values: Any) -> Any:
-    """A torch tensor as a NumPy array; other values unchanged."""
+    """A torch tensor as a NumPy array; other values unchanged. A masked value is an error, since NumPy drops masks."""
     if hasattr(values, "detach") and hasattr(values, "cpu"):
         values = values.detach().cpu()
         return values.double().numpy() if values.is_floating_point() else values.numpy()
+    masked = np.argwhere(getattr(values, "mask", False)).tolist() if isinstance(values, np.ndarray) else []
+    if masked:
+        raise InputError(f"The value at {masked[0]} is masked, one of {len(masked):,}. Drop or fill them.")
     return values
 
 
@@ -302,3 +312,16 @@ def freeze(array: NDArray[Any]) -> NDArray[Any]:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def warn_of_row_numbers(what: str, judged: Collection[str]) -> None:
+    """Warn if row numbers are the ids of queries or documents, and judged ids count up, but from 1.
+
+    Few judged documents need not have the first one, 0: most numbers up to the largest must be judged.
+    """
+    numbers = {int(name) for name in judged if name.isdecimal()}
+    if numbers and 0 not in numbers and 2 * len(numbers) > max(numbers):
+        warn(
+            f"{what.capitalize()} ids were not given: rows are numbered from 0, but {what} '0' is not judged. If the "
+            f"judgments have other ids, give {ID_OPTIONS[what]}."
+        )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers
 from tiewise.data.documents import Documents
 from tiewise.data.mappings import check_mapping
@@ -63,6 +63,15 @@ class Qrels(Table):
         'Documents appear twice. If their rows are for different subtopics, read them with kind="diversity" '
         "(`tiewise evaluate --qrels-kind diversity`)."
     )
+
+    @property
+    def has_whole_labels(self) -> bool:
+        """Whether all labels are whole numbers."""
+        return bool((self.value == np.trunc(self.value)).all())
+
+    def with_whole_labels(self) -> Qrels:
+        """The same judgments without the fractions of labels, as trec_eval reads them: 2.7 is 2."""
+        return replace(self, value=freeze(np.trunc(self.value)))
 
     # -- constructors -----------------------------------------------------------------------------------------
 

@@ -46,8 +46,9 @@ def neighbor_lists(scores: Any, indices: Any, metric: str, counts: Any, k: int |
 
 
 def _matrices(scores: Any, indices: Any) -> tuple[NDArray[Any], Floats]:
+    indices, scores = to_host(indices), to_host(scores)
     try:
-        index, score = np.asarray(to_host(indices)), np.asarray(to_host(scores))
+        index, score = np.asarray(indices), np.asarray(scores)
     except ValueError:
         raise InputError("The rows of neighbours differ in length. Fill them up with the index -1.") from None
     if index.shape != score.shape or index.ndim != 2:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, positions, project, to_host
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
@@ -21,10 +21,56 @@ from tiewise.tables.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["SCORE_NAMES", "Run"]
+__all__ = ["SCORE_NAMES", "Run", "Trend"]
 
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")  #: of columns, ours first
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
+
+
+class Trend(NamedTuple):
+    """How the scores change along the lists, or along the ranks of a rank column."""
+
+    rising: int  # lists in which no score is lower than the one before it, and one is higher
+    falling: int  # lists in which no score is higher than the one before it, and one is lower
+    lists: int  # lists with different scores
+    steps: int  # from a score to a higher one, in the lists that rise
+    by_rank: bool = False  # whether this is along the rank column
+
+    @property
+    def falls(self) -> bool:
+        """Whether most lists fall, as ranked lists do."""
+        return self.falling >= self.lists / 2
+
+    @property
+    def rises(self) -> bool:
+        """Whether most lists rise."""
+        return self.rising > self.lists / 2
+
+    @classmethod
+    def sum(cls, parts: Iterable[Trend]) -> Trend:
+        """The trend of all lists of several parts."""
+        rising, falling, lists, steps = map(sum, zip((0, 0, 0, 0), *(part[:4] for part in parts), strict=True))
+        return cls(rising, falling, lists, steps)
+
+    @classmethod
+    def of(cls, value: Floats, offsets: Codes, rank: NDArray[np.int64] | None = None) -> Trend:
+        """The trend of lists, along their ranks if there are any.
+
+        >>> Trend.of(np.array([1.0, 2.0, 2.0, 3.0, 1.0]), np.array([0, 3, 5]))
+        Trend(rising=1, falling=1, lists=2, steps=1, by_rank=False)
+        """
+        query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if rank is not None:
+            value = value[np.lexsort((rank, query))]
+        inside = query[1:] == query[:-1]
+        up, down = (
+            np.bincount(query[1:][inside & moved], minlength=len(offsets) - 1)
+            for moved in (value[1:] > value[:-1], value[1:] < value[:-1])
+        )
+        rising = (up > 0) & (down == 0)
+        kinds = (rising, (down > 0) & (up == 0), (up > 0) | (down > 0))
+        counts = (int(np.count_nonzero(lists)) for lists in kinds)
+        return cls._make([*counts, int(up[rising].sum()), rank is not None])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -41,6 +87,7 @@ class Run(Table):
     rank: NDArray[np.int64] | None = field(default=None, kw_only=True)  # the file's rank column
     name: str | None = field(default=None, kw_only=True)  # the file's run tag
     complete_lists: NDArray[np.bool_] | None = field(default=None, kw_only=True)  # (n_queries,): not cut in a tie group
+    numbered: tuple[str, ...] = field(default=(), kw_only=True)  # whose ids are row numbers: "query", "document"
 
     noun = "run"
     value_names = SCORE_NAMES
@@ -91,7 +138,9 @@ class Run(Table):
             names = _id_column(doc_ids, "document")
             _check_range(found.document, found.offsets, len(names))
             documents = Documents(found.document.astype(np.int64), names, distinct=len(set(names)) == len(names))
-        built = cls(tuple(queries), found.offsets, documents, found.score, complete_lists=found.complete_lists)
+        known: dict[str, Any] = {"complete_lists": found.complete_lists}
+        known["numbered"] = ("query",) if query_ids is None else ()  # indices may be ids: usearch calls them keys
+        built = cls(tuple(queries), found.offsets, documents, found.score, **known)
         check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
         return built
 
@@ -146,6 +195,43 @@ class Run(Table):
         """
         # Rounded, the last document may tie with one that was left out.
         return replace(self, value=project(self.value, dtype), complete_lists=None)
+
+    def negated(self) -> Run:
+        """The run with the opposite scores: distances become scores.
+
+        >>> Run.from_dict({"q": {"a": 0.0, "b": 1.5}}).negated().to_dict()
+        {'q': {'a': 0.0, 'b': -1.5}}
+        """
+        return replace(self, value=0.0 - self.value, complete_lists=None)
+
+    def trend(self) -> Trend:
+        """How the scores change along the lists, or, if most do not fall, along the rank column."""
+        found = Trend.of(self.value, self.offsets)
+        return found if found.falls or self.rank is None else Trend.of(self.value, self.offsets, self.rank)
+
+    @cached_property
+    def self_rows(self) -> Codes:
+        """The rows whose document has the id of their query, ascending."""
+        n = len(self.queries)
+        own = Qrels(self.queries, np.arange(n + 1), Documents.of_rows(list(self.queries)), np.zeros(n))
+        rows = self.find(own, np.arange(n))[1]
+        return rows[rows >= 0]
+
+    def without_self(self) -> Run:
+        """The run without documents that have the id of their query.
+
+        >>> Run.from_dict({"q": {"q": 2.0, "a": 1.0}}).without_self().to_dict()
+        {'q': {'a': 1.0}}
+        """
+        rows, dropped = np.delete(np.arange(len(self)), self.self_rows), self.self_rows
+        # Where only the dropped document had the lowest score, the documents above it were not cut.
+        lists, kept = self.query[dropped], self.take(rows)
+        some = np.flatnonzero(np.diff(kept.offsets))
+        lowest = np.full(len(self.queries), np.inf)
+        lowest[some] = np.minimum.reduceat(kept.value, kept.offsets[some]) if len(some) else []
+        complete = np.zeros(len(self.queries), bool) if self.complete_lists is None else self.complete_lists.copy()
+        complete[lists[self.value[dropped] < lowest[lists]]] = True
+        return replace(kept, complete_lists=complete)
 
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.

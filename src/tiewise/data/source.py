@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
+from tiewise.caching import cached_property
 from tiewise.errors import InputError
 
 __all__ = ["Source"]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, freeze
 
 __all__ = ["Subtopics"]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tiewise.analysis.comparison.system import ORDER_NAMES
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
@@ -20,6 +21,7 @@ from tiewise.figures.theme import (
     tooltips,
 )
 from tiewise.metrics.definition import Measure
+from tiewise.tables.wording import join_names
 
 if TYPE_CHECKING:
     import altair as alt
@@ -63,7 +65,8 @@ def curve(
     panels = [_panel(some, list(named), ranks, oblivious, small=len(families) > 1) for some in of_panel]
     alt, measured = load_altair(), ", ".join(one.name for one in families)
     orders = {report.provenance.options["oblivious"] for report in named.values()} - {None}
-    crosses = f" Crosses: {marked or 'the order of ' + ', '.join(sorted(orders))}." if oblivious and orders else ""
+    of_orders = [ORDER_NAMES.get(order, f"the order of {order}") for order in sorted(orders)]
+    crosses = f" Crosses: {marked or join_names(of_orders)}." if oblivious and orders else ""
     heading = make_title(
         title or f"{measured} against the cutoff",
         f"Lines: expected over the orders of ties. Shaded: lowest to highest.{crosses}",

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.data.columns import Floats
-from tiewise.data.runs import SCORE_NAMES, Run
+from tiewise.data.runs import SCORE_NAMES, Run, Trend
 from tiewise.data.source import Source
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
-from tiewise.io.parquet import unreadable
+from tiewise.io.parquet import parquet_errors
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
@@ -40,6 +40,7 @@ class ArrowRun(StreamedRun):
         read: Callable[[], Run],
         file: Reread | None = None,
     ):
+        self._has_ranks = "rank" in names
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
@@ -74,11 +75,9 @@ class ArrowRun(StreamedRun):
                 yield from opened.iter_batches(streaming.ROWS, columns=names)
             file.check()
 
-        try:
+        with parquet_errors():
             meta = parquet.read_metadata(path)
-        except (need("pyarrow", "Parquet", "arrow").ArrowException, OSError) as error:
-            raise InputError(unreadable(error)) from None
-        names = meta.schema.to_arrow_schema().names
+            names = meta.schema.to_arrow_schema().names
         return cls(names, meta.num_rows, batches, lambda: read_run(path, format="parquet"), file)
 
     @property
@@ -89,6 +88,9 @@ class ArrowRun(StreamedRun):
     def rows(self) -> Run:
         """The same run as columns."""
         return self._read_rows()
+
+    def _rank_trend(self) -> Trend | None:
+        return self.rows().trend() if self._has_ranks else None
 
     def _read(self, counting: Counting) -> bool:
         if counting.needs_ranks:

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import cached_property, partial
+from functools import partial
 from glob import has_magic
 from importlib import import_module
 from itertools import chain
@@ -19,6 +19,7 @@ from pathlib import Path
 from stat import S_IMODE, S_ISREG
 from typing import IO, Any
 
+from tiewise.caching import cached_property
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.tables.optional import need
 from tiewise.tables.wording import escape_lines
@@ -58,7 +59,7 @@ class Stream:
             from hashlib import sha256  # here, since it takes time and not every use needs it
 
             self._hash = sha256()
-        self._file = file
+        self._file, self.n_raw = file, 0  # bytes read so far, before they are decompressed
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
@@ -72,6 +73,7 @@ class Stream:
     def _raw(self, file: IO[bytes]) -> Iterator[bytes]:
         size = min(HEAD, CHUNK)
         while chunk := file.read(size):
+            self.n_raw += len(chunk)
             if self._hash is not None:
                 self._hash.update(chunk)
             yield chunk
@@ -116,7 +118,7 @@ class Reread:
     def check(self) -> None:
         """Raise if the file was changed since it was first read."""
         if self._state() != self._first:
-            raise InputError(f"{self.path}: was changed after it was evaluated. Evaluate it again.")
+            raise InputError(f"{self.path}: was changed after it was first read. Read it again.")
 
     @cached_property
     def sha256(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -53,11 +54,13 @@ class FileRun(StreamedRun):
         self._file.check()
         layout, parts = self._blocks(list_blocks)
         self._layout = layout
+        first = next(parts, None)  # its ranks show whether scores fall from rank to rank
 
         def load(block: Any, part: Any) -> None:
-            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=counting.needs_ranks)
+            ranks = counting.needs_ranks or part is first
+            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
 
-        correct = counting.count(parts, load)
+        correct = counting.count(() if first is None else chain([first], parts), load)
         if counting.not_contiguous:
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))

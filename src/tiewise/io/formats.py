@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import chain, islice
 
+from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
@@ -32,6 +32,7 @@ MAX_COLUMNS = 100  # more columns of a malformed line are not counted
 # The start of JSON, well-formed or not. An id in a TREC file may start with a bracket too.
 JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
 INTEGER = re.compile(rb"[-+]?[0-9]+")
+RETURN_ADVICE = "a carriage return inside a line. If lines end in CR alone, convert them: tr '\\r' '\\n' < FILE"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class Layout:
     columns: tuple[str, ...]
     nan_advice: str
     tabs: bool = False  # only tabs separate columns, so ids may contain spaces
+    tag: bytes = b""  # of the run; a line with more words must have it, if it is known
 
     @property
     def has_subtopics(self) -> bool:
@@ -59,11 +61,12 @@ class Layout:
     def split(self, line: bytes) -> list[bytes]:
         """The cells of a line. Words after the run tag are ignored, as trec_eval does.
 
-        If the rank is not an integer they are kept: an id may contain a blank, which shifts the columns.
+        If the rank is not an integer, or the tag is not that of the run, they are kept: an id may contain a blank,
+        which shifts the columns.
         """
         cells, width = split_cells(line, self.tabs), len(self.columns)
         if "tag" in self.columns and len(cells) > width and INTEGER.fullmatch(cells[self.columns.index("rank")]):
-            return cells[:width]
+            return cells[:width] if self.tag in (b"", cells[width - 1]) else cells
         return cells
 
     def is_row(self, line: bytes) -> bool:
@@ -99,6 +102,16 @@ def split_cells(line: bytes, tabs: bool = False) -> list[bytes]:
     return [cell.group() for cell in islice(found, MAX_COLUMNS + 1)]
 
 
+def has_inner_return(line: bytes) -> bool:
+    """Whether a carriage return stands inside a line, and not only at its end."""
+    return b"\r" in line.rstrip()
+
+
+def is_nonzero(number: bytes) -> bool:
+    """Whether the text of a number has a digit other than 0 before its exponent."""
+    return re.search(rb"[1-9]", re.split(rb"[eE]", number)[0]) is not None
+
+
 def describe_width(columns: int) -> str:
     """The number of columns in words."""
     return f"over {MAX_COLUMNS} columns" if columns > MAX_COLUMNS else f"{columns} column{'s' * (columns != 1)}"
@@ -131,8 +144,9 @@ def detect_family(head: bytes, name: str) -> str:
     """The family of formats that the first bytes of a file belong to."""
     if head.startswith(b"PAR1"):
         return "parquet"
-    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InputError(f"{name}: is UTF-16 text. Convert it: iconv -f UTF-16 -t UTF-8")
+    wide = "UTF-32" if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "UTF-16"
+    if wide == "UTF-32" or head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise InputError(f"{name}: is {wide} text. Convert it: iconv -f {wide} -t UTF-8")
     if b"\0" in head[:HEAD]:  # the line is reported for a NUL byte after them
         raise InputError(f"{name}: is a binary file. Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz.")
     return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
@@ -147,25 +161,50 @@ def detect_layout(
     for block in blocks:
         if not skipped and bytes(block[: len(BOM)]) == BOM:
             block = block[len(BOM) :]
-        for match in re.finditer(rb"[^\n]+", block):
-            line = match.group().strip()
-            if line and not line.startswith(b"#"):
-                before = bytes(block[: match.start()])
-                number = sum(skipped) + before.count(b"\n") + 1
-                layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}", kind)
-                if is_header:  # an empty line replaces it, which keeps the line numbers
-                    block = before + bytes(block[match.end() :])
-                return layout, chain((b"\n" * lines for lines in skipped), [block], blocks)
+        if match := _find_row(block):
+            before, line = bytes(block[: match.start()]), match.group().strip()
+            number = sum(skipped) + before.count(b"\n") + 1
+            layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}", kind)
+            ahead = [block]
+            if is_header:  # an empty line replaces it, which keeps the line numbers
+                ahead = [before + bytes(block[match.end() :])]
+            elif "tag" in layout.columns:
+                second = _find_row(block[match.end() :])
+                while not second and (more := next(blocks, None)) is not None:
+                    ahead.append(more)
+                    second = _find_row(more)
+                layout = _add_tag(layout, line, second.group() if second else b"")
+            return layout, chain((b"\n" * lines for lines in skipped), ahead, blocks)
         skipped.append(bytes(block).count(b"\n"))
     raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls, kind)}.")
 
 
+def _find_row(block: bytes) -> re.Match[bytes] | None:
+    """The first line that is neither blank nor a comment, or that has a carriage return inside it."""
+    for match in re.finditer(rb"[^\n]+", block):
+        line = match.group()
+        if line.strip() and (not line.lstrip().startswith(b"#") or has_inner_return(line)):
+            return match
+    return None
+
+
+def _add_tag(layout: Layout, first: bytes, second: bytes) -> Layout:
+    """The layout with the tag of the run: that of the second row, if only this one has no more words."""
+    width = len(layout.columns)
+    cells, others = split_cells(first), split_cells(second)
+    kept = others if len(cells) > width == len(others) else cells
+    return replace(layout, tag=b"".join(kept[width - 1 : width]))
+
+
 def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: str, kind: Kind) -> tuple[Layout, bool]:
     """The layout of a file's first line, and whether that line is a header."""
+    if has_inner_return(line):
+        raise InputError(f"{where}: {RETURN_ADVICE}")
     words = [word[:HEAD].lower().decode(errors="replace") for word in split_cells(line)]
     is_header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
     tsv = format in ("msmarco", "beir") or is_header or len(words) not in (4, 6)
-    width = 3 if tsv and line.count(b"\t") == 2 else len(words)
+    is_trec = cls is Run and format is None and len(words) > 6 and not INTEGER.fullmatch(line.split(b"\t")[-1].strip())
+    width = 3 if tsv and line.count(b"\t") == 2 and not is_trec else len(words)
     if is_header and cls is Run and format is None:
         raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")
     accepted = "beir" if is_header and format is None else format

@@ -10,7 +10,7 @@ import numpy as np
 
 from tiewise.data.columns import positions
 from tiewise.data.native import native
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
@@ -38,6 +38,10 @@ class MemoryRun(StreamedRun):
         """The run itself."""
         return self._run
 
+    def _rank_trend(self) -> Trend | None:
+        run = self._run
+        return None if run.rank is None else Trend.of(run.value, run.offsets, run.rank)
+
     @property
     def _source(self) -> Source | None:
         return self._run.source
@@ -53,6 +57,7 @@ class MemoryRun(StreamedRun):
 
     def _count_anew(self, request: Request) -> Counted:
         counted = count_lists(self._run, request) if native() is None else super()._count(request)
+        counted = replace(counted, numbered=self._run.numbered)
         is_known = self._run.complete_lists is not None and request.score_dtype is None
         return self._mark_complete(counted) if is_known else counted
 

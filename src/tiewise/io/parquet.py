@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, TiewiseError
 from tiewise.tables.optional import need
 
-__all__ = ["ParquetFrame", "parquet_bytes", "unreadable"]
+__all__ = ["ParquetFrame", "parquet_bytes", "parquet_errors"]
+
+
+@contextmanager
+def parquet_errors() -> Iterator[None]:
+    """Turn whatever Arrow raises for a missing or damaged file into an `InputError`.
+
+    >>> with parquet_errors():
+    ...     raise OSError("Unexpected end of stream.")
+    Traceback (most recent call last):
+    tiewise.errors.InputError: is not readable as Parquet (Unexpected end of stream).
+    """
+    try:
+        yield
+    except (TiewiseError, MemoryError):
+        raise
+    except FileNotFoundError:
+        raise InputError("there is no such file.") from None
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". :")
+        raise InputError(f"is not readable as Parquet ({reason}).") from None
 
 
 class ParquetFrame:
     """A Parquet file as a data frame. Only columns that are used are read."""
 
-    def __init__(self, data: bytes, name: str):
-        self._arrow = need("pyarrow", "Parquet", "arrow")
+    def __init__(self, data: bytes):
+        arrow = need("pyarrow", "Parquet", "arrow")
         parquet = need("pyarrow.parquet", "Parquet", "arrow")
-        self._name = name
-        try:
-            self._file = parquet.ParquetFile(self._arrow.BufferReader(data))
-        except self._arrow.ArrowException as error:
-            raise InputError(f"{name}: {unreadable(error)}") from None
-        self.columns: list[str] = self._file.schema_arrow.names
+        with parquet_errors():
+            self._file = parquet.ParquetFile(arrow.BufferReader(data))
+            self.columns: list[str] = self._file.schema_arrow.names
 
     def __getitem__(self, column: str) -> Any:
-        try:
+        with parquet_errors():
             return self._file.read(columns=[column]).column(0)
-        except (self._arrow.ArrowException, OSError) as error:
-            raise InputError(f"{self._name}: {unreadable(error)}") from None
 
 
 def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
@@ -42,8 +58,3 @@ def parquet_bytes(columns: Mapping[str, Any]) -> bytes:
     need("pyarrow.parquet", "Parquet", "arrow").write_table(table, sink)
     data: bytes = sink.getvalue().to_pybytes()
     return data
-
-
-def unreadable(error: Exception) -> str:
-    """The message about a damaged file, with the first line of Arrow's own."""
-    return f"is not readable as Parquet ({str(error).splitlines()[0].rstrip('.')})."

@@ -12,7 +12,7 @@ from tiewise.data.runs import Run
 from tiewise.data.source import Source
 from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
-from tiewise.io.compression import PathLike, Reread, Stream, opened
+from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.text import line_blocks, list_blocks, read_columns
 
@@ -74,9 +74,11 @@ def read_table(
         if family == "lines":
             format, table = _read_lines(cls, stream, format, kind, None if file is None else file.size)
         elif family == "documents":
-            from tiewise.io.json_documents import read_document
+            from tiewise.io.json_documents import estimate_memory, read_document
 
-            format, rows = read_document(stream.read(), format, part, name, subtopics=cls is Qrels)
+            data = stream.read()
+            check_expansion(name, stream.n_raw, estimate_memory(data))
+            format, rows = read_document(data, format, part, name, subtopics=cls is Qrels)
             if cls is Qrels and format != "json":
                 raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
             with prefix_errors(name):
@@ -85,9 +87,9 @@ def read_table(
             format = "parquet"
             from tiewise.io.parquet import ParquetFrame
 
-            frame = ParquetFrame(stream.read(), name)
+            data = stream.read()
             with prefix_errors(name):
-                table = cls.from_frame(frame, **({"kind": kind} if cls is Qrels else {}))
+                table = cls.from_frame(ParquetFrame(data), **({"kind": kind} if cls is Qrels else {}))
     if not len(table):
         raise InputError(f"{name}: has no rows.")
     if has_subtopics(kind) and getattr(table, "subtopics", None) is None:

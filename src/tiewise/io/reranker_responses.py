@@ -96,6 +96,12 @@ def _tokens(logprobs: Any) -> Iterator[tuple[str, float]]:
         pairs = (
             logprobs.items() if isinstance(logprobs, Mapping) else [(one["token"], one["logprob"]) for one in logprobs]
         )
-        yield from [(str(token), float(value)) for token, value in pairs]
-    except (KeyError, TypeError, ValueError):
+        yield from [(str(token), _number(value)) for token, value in pairs]
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise ValueError('logprobs must be {"yes": number, "no": number}, or a list of tokens.') from None
+
+
+def _number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError
+    return float(value)

@@ -22,6 +22,7 @@ from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.dict_run import DictRun
+from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
 from tiewise.io.memory_run import MemoryRun
@@ -31,7 +32,9 @@ from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["as_qrels", "as_run", "as_source", "count_shards", "judged_scores", "tie_groups"]
+__all__ = ["as_qrels", "as_run", "as_source", "check_not_swapped", "count_shards", "judged_scores", "tie_groups"]
+
+MAX_LABEL = 10  # labels above it are rare
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -70,15 +73,17 @@ def _file_source(path: str, format: str | None) -> RunSource:
     return MemoryRun(read_run(path, format=format))
 
 
-def as_run(run: RunLike, *, format: str | None = None) -> Run:
+def as_run(run: RunLike, *, format: str | None = None, distances: bool = False) -> Run:
     """The rows of a run: a path, ``{query: {document: score}}``, a data frame, rows, or a `Run`.
+
+    With `distances`, scores are negated.
 
     >>> as_run([("q1", "d1", 0.5), ("q1", "d2", 0.25)])
     <Run: 1 query, 2 rows>
     """
-    if isinstance(run, (TieGroups, RunSource)):
-        return as_source(run).rows()
-    return _convert(Run, run, format)
+    is_source = isinstance(run, (TieGroups, RunSource))
+    rows = as_source(run).rows() if is_source else _convert(Run, run, format)
+    return edit_run(rows, distances=distances)
 
 
 def as_qrels(qrels: QrelsLike, *, format: str | None = None, kind: Kind = "adhoc") -> Qrels:
@@ -90,6 +95,27 @@ def as_qrels(qrels: QrelsLike, *, format: str | None = None, kind: Kind = "adhoc
     <Qrels: 1 query, 2 rows>
     """
     return _convert(Qrels, qrels, format, kind=kind)
+
+
+def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | None) -> None:
+    """Raise if scores were very likely given as judgments, and labels as a run, both in dictionaries.
+
+    Most labels are fractions, and few are equal; all scores are small integers, and some are equal or 0.
+    """
+    if judged is None or not (isinstance(qrels, Mapping) and isinstance(run, Mapping)):
+        return
+    whole = judged.label == np.round(judged.label)
+    if np.count_nonzero(whole) >= len(whole) / 2 or len(np.unique(judged.label)) <= len(whole) / 2:
+        return
+    lists = [list(docs.values()) for docs in run.values() if isinstance(docs, Mapping)]
+    scores: set[Any] = {score for values in lists for score in values}
+    if not scores or not all(type(score) is int and 0 <= score <= MAX_LABEL for score in scores):
+        return
+    if 0 in scores or len(lists) == sum(map(len, lists)) or any(len(set(values)) < len(values) for values in lists):
+        raise InputError(
+            f"The qrels look like a run (label {judged.label[np.argmin(whole)]:g}), and the run like qrels (score "
+            f"{max(scores)}). Where both are given, qrels come first. If they are right, give the scores as floats."
+        )
 
 
 def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -> AnyTable:

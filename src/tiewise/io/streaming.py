@@ -12,12 +12,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
@@ -55,6 +56,10 @@ class StreamedRun(RunSource):
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
 
+    def _rank_trend(self) -> Trend | None:
+        """The trend of the scores along the rank column; None if there is none, or it was found while counting."""
+        return None
+
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
         if not request.judged_only:
@@ -62,10 +67,24 @@ class StreamedRun(RunSource):
                 with name_memory_errors(self._name):
                     counting = Counting(request, self._threads)
                     if self._read(counting):
-                        return replace(counting.counted(), source=self._source)
+                        counted = counting.counted()
+                        trend = counted.trend
+                        if trend is not None and not trend.falls:
+                            by_rank = self._rank_trend() or counting.rank_trend  # perhaps of the first lists only
+                            if by_rank is not None:
+                                trend = trend._replace(by_rank=True) if trend.rises and by_rank.rises else by_rank
+                        return replace(counted, source=self._source, trend=trend)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass
         return count_lists(self.rows(), request)
+
+
+class _ListCounts(NamedTuple):
+    """What is counted of all lists of a block."""
+
+    tied: int  # rows that share their score with another row of their list
+    equal: int  # neighbours in the ranking with equal scores
+    trend: Trend  # of the scores along the lists
 
 
 class _ScoreView:
@@ -79,7 +98,7 @@ class _ScoreView:
     def clear(self) -> None:
         """Discard all counts, or begin to count."""
         n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
-        self.tied_rows = self.equal_neighbours = 0
+        self.tied_rows, self.equal_neighbours, self.trend = 0, 0, Trend(0, 0, 0, 0)
         self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
         self.start, self.size = np.zeros((2, n_judged), np.int64)
         self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
@@ -87,8 +106,8 @@ class _ScoreView:
         before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
         self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> tuple[int, int]:
-        """Count a block; the number of its tied rows, and of neighbours with equal scores.
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> _ListCounts:
+        """Count a block.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
         """
@@ -96,8 +115,8 @@ class _ScoreView:
         for dtype in self.dtypes:
             value = project(value, dtype)
         own, groups = self.scores is None, None if exact is None else exact._groups
-        tied: tuple[int, int] = block.count(judged, value, place, row, own, self._groups, groups)
-        return tied
+        tied, equal, *trend = block.count(judged, value, place, row, own, self._groups, groups)
+        return _ListCounts(tied, equal, Trend(*trend))
 
 
 @dataclass
@@ -110,13 +129,14 @@ class _BlockResult:
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
-    tied: list[tuple[int, int]] = field(default_factory=list)  # by score view: tied rows, equal neighbours
+    views: list[_ListCounts] = field(default_factory=list)  # by score view
     has_ranks: bool = True
     not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
     unreadable: bool = False
     not_contiguous: bool = False
     fingerprints: Fingerprints | None = None
+    rank_trend: Trend | None = None  # of lists that do not fall, along their ranks, if these were read
 
 
 class _SharedParts:
@@ -178,6 +198,7 @@ class Counting:
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
         self.rows = self._lines = self._n_queries = 0
+        self.rank_trend: Trend | None = None  # of the first block that has one
         self.not_contiguous = False  # a query has rows in two places
         self.unreadable = False  # a line could not be read
         self._has_ranks = True  # all rows have a rank, if an order needs one
@@ -186,7 +207,7 @@ class Counting:
         self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
-        self._present, self._found = np.zeros((2, len(self.qrels.queries)), bool)
+        self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
         for view in self._all_views:
             view.clear()
 
@@ -207,11 +228,13 @@ class Counting:
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
+            self.rank_trend = self.rank_trend or block.rank_trend
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, (rows, neighbours) in zip(self._all_views, block.tied, strict=False):
-                view.tied_rows, view.equal_neighbours = view.tied_rows + rows, view.equal_neighbours + neighbours
+            for view, one in zip(self._all_views, block.views, strict=False):
+                view.tied_rows, view.equal_neighbours = view.tied_rows + one.tied, view.equal_neighbours + one.equal
+                view.trend = Trend.sum([view.trend, one.trend])
         return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
 
     def counted(self) -> Counted:
@@ -233,6 +256,8 @@ class Counting:
             docs=self._docs,
             score_dtype=self._score_dtype,
             fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
+            has_self=self._has_self,
+            trend=first.trend,
         )
 
     def _tie_groups(self, view: _ScoreView) -> TieGroups:
@@ -295,8 +320,10 @@ class Counting:
         block.look_up_queries(self._judged, place)
         if not self._others.claim(block, place, self._present):  # so one thread fills the arrays of a query, once
             return _BlockResult(not_contiguous=True)
-        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found)
+        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
+        views = self._count_views(block, place)
+        rank = None if views[0].trend.falls else block.rank
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
@@ -304,7 +331,8 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            tied=self._count_views(block, place),
+            views=views,
+            rank_trend=None if rank is None else Trend.of(block.value, block.offsets, rank),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
@@ -323,8 +351,8 @@ class Counting:
         found = block.lists_with_any(lists, own, *documents.compiled(rows))
         self._found[place[found]] = True
 
-    def _count_views(self, block: Any, place: Codes) -> list[tuple[int, int]]:
-        """Count a block for all score types; the numbers of tied rows and equal neighbours."""
+    def _count_views(self, block: Any, place: Codes) -> list[_ListCounts]:
+        """Count a block for all score types."""
         views = self._all_views
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]

@@ -8,7 +8,8 @@ a file may be larger than the memory. bfloat16 and float8 arrays have the types 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from math import prod
 from pathlib import Path
@@ -18,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseError, name_memory_errors
-from tiewise.io.compression import PathLike, check_expansion
+from tiewise.io.compression import PathLike, Reread, check_expansion
 from tiewise.tables.optional import need
 
 __all__ = ["read_tensors"]
@@ -44,13 +45,17 @@ DTYPES = {
 NPY_MAGIC = b"\x93NUMPY"
 
 
-def read_tensors(path: PathLike, also: Iterable[str] = ()) -> dict[str, NDArray[Any]]:
-    """The arrays of a file by name. The array of a ``.npy`` file has the name of the file.
+def read_tensors(path: PathLike, also: Iterable[str] = ()) -> Mapping[str, NDArray[Any]]:
+    """The arrays of a file by name, read when they are used. The array of a ``.npy`` file has the name of the file.
 
     `also` are suffixes that the caller reads itself: an error names them too.
     """
     name = os.fspath(path)
-    readers = {".npy": _read_npy, ".npz": _read_npz, ".safetensors": _read_safetensors}
+    readers: dict[str, Callable[[str], Mapping[str, NDArray[Any]]]] = {
+        ".npy": _read_npy,
+        ".npz": _Archive,
+        ".safetensors": _read_safetensors,
+    }
     suffix = Path(name).suffix.lower()
     known = ", ".join([*readers, *also])
     if Path(name).is_dir():
@@ -58,9 +63,16 @@ def read_tensors(path: PathLike, also: Iterable[str] = ()) -> dict[str, NDArray[
     if suffix not in readers:
         problem = f"'{suffix}' is not a format for arrays" if suffix else "the file name has no extension"
         raise InputError(f"{name}: {problem}. Give a file that ends in {known}.")
+    with _name_errors(name):
+        return readers[suffix](name)
+
+
+@contextmanager
+def _name_errors(name: str) -> Iterator[None]:
+    """Turn whatever a library raises for a missing or damaged file into an `InputError` with its name."""
     try:
         with name_memory_errors(name), np.errstate(over="ignore"):  # NumPy multiplies a shape before it checks it
-            return readers[suffix](name)
+            yield
     except TiewiseError:
         raise
     except FileNotFoundError:
@@ -69,6 +81,7 @@ def read_tensors(path: PathLike, also: Iterable[str] = ()) -> dict[str, NDArray[
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
     except Exception as error:  # the libraries raise anything for a damaged file
         problem = " ".join(str(error).split()) or type(error).__name__
+        suffix = Path(name).suffix.lower()
         raise InputError(f"{name}: is not a complete {suffix} file ({problem}). Save or download it again.") from None
 
 
@@ -79,16 +92,48 @@ def _read_npy(name: str) -> dict[str, NDArray[Any]]:
     return {Path(name).stem: _load_array(partial(np.load, name, mmap_mode="r", allow_pickle=False), name)}
 
 
-def _read_npz(name: str) -> dict[str, NDArray[Any]]:
-    from zipfile import is_zipfile
+class _Archive(Mapping[str, NDArray[Any]]):
+    """The arrays of a ``.npz`` file, each of which is read when it is first asked for."""
 
-    with Path(name).open("rb") as file:
-        if not is_zipfile(file):
-            raise ValueError("it is not a zip archive")
-    with np.load(name, allow_pickle=False) as arrays:
-        for member in arrays.zip.infolist():
-            check_expansion(f"{name}: {member.filename!r}", member.compress_size, member.file_size)
-        return {key: _load_array(partial(arrays.__getitem__, key), f"{name}: {key!r}") for key in arrays.files}
+    def __init__(self, name: str):
+        from zipfile import is_zipfile
+
+        self._name = name
+        self._loaded: dict[str, NDArray[Any]] = {}
+        self._compressed = self._plain = 0  # bytes of what is loaded
+        with Path(name).open("rb") as file:
+            if not is_zipfile(file):
+                raise ValueError("it is not a zip archive")
+        self._reread = Reread(name)
+        with np.load(name, allow_pickle=False) as arrays:
+            self._keys = list(arrays.files)
+
+    def __getitem__(self, key: str) -> NDArray[Any]:
+        if key not in self._loaded:
+            if key not in self._keys:
+                raise KeyError(key)
+            with _name_errors(self._name):
+                self._loaded[key] = self._load(key)
+        return self._loaded[key]
+
+    def _load(self, key: str) -> NDArray[Any]:
+        self._reread.check()
+        with np.load(self._name, allow_pickle=False) as arrays:
+            where = f"{self._name}: {key!r}"
+            member = arrays.zip.NameToInfo.get(f"{key}.npy") or arrays.zip.getinfo(key)
+            self._compressed += member.compress_size
+            self._plain += member.file_size
+            check_expansion(where, self._compressed, self._plain)
+            return _load_array(partial(arrays.__getitem__, key), where)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def _load_array(load: Callable[[], Any], where: str) -> NDArray[Any]:

@@ -22,7 +22,7 @@ from tiewise.data.documents import Documents
 from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io.compression import Stream
-from tiewise.io.formats import Layout, describe_width
+from tiewise.io.formats import RETURN_ADVICE, Layout, describe_width, has_inner_return, is_nonzero
 
 __all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks", "parse", "read_columns", "reader"]
 
@@ -224,7 +224,7 @@ def parse(
 ) -> None:
     """Parse a block of lines, with ranks and tags if they are needed; irregular lines are checked and rewritten."""
     layout = problems.layout
-    options = len(layout.columns), layout.number, layout.tabs, ranks, tags
+    options = len(layout.columns), layout.number, layout.tabs, ranks, tags, layout.tag
     block.parse(data, *options)
     if len(block.irregular):
         block.parse(problems.rewrite(bytes(data).split(b"\n"), block.irregular.tolist(), first_line), *options)
@@ -292,10 +292,16 @@ def find_problem(line: bytes, layout: Layout) -> str | None:
     cells = layout.split(line)
     if b"\0" in line:
         return "a NUL byte. Is this a text file?"
+    if has_inner_return(line):
+        return RETURN_ADVICE
     if len(cells) != len(layout.columns):
         text = line.strip()[:300].decode(errors="replace")
         text = text if len(text) <= 60 else text[:60] + "…"
-        return f"{describe_width(len(cells))} instead of {len(layout.columns)} ({' '.join(layout.columns)}): {text!r}"
+        width = len(layout.columns)
+        problem = f"{describe_width(len(cells))} instead of {width} ({' '.join(layout.columns)}): {text!r}"
+        if layout.tag and len(cells) > width and cells[width - 1] != layout.tag:
+            problem += f". The tag is not {layout.tag.decode(errors='replace')!r}: does an id contain a blank?"
+        return problem
     texts = dict(zip(layout.columns, (cell.decode(errors="replace") for cell in cells), strict=True))
     number = texts[layout.number]
     advice = _number_advice(number, layout)
@@ -325,6 +331,8 @@ def _number_advice(text: str, layout: Layout) -> str | None:
         return layout.nan_advice
     if math.isinf(number) and "inf" not in text.lower():
         return "It is too large for float64; scale the numbers"
+    if number == 0 and is_nonzero(text.encode()):
+        return "It is too small for float64, and would be 0; scale the numbers"
     if layout.number != "rank" and re.fullmatch(r"[-+]?\d+", text) and abs(number) >= 2**53 and int(text) != number:
         return f"Beyond 2**53 an integer has no exact float64, so distinct {layout.number}s would be equal; scale them"
     return "A label is finite" if math.isinf(number) and layout.number == "label" else None

@@ -5,6 +5,7 @@ A block of lines is split at its blanks as one array of bytes, so that cells do 
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from itertools import chain, count
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes as Ints
 from tiewise.data.columns import Floats
+from tiewise.io.formats import has_inner_return, is_nonzero
 
 __all__ = ["Block", "Codes"]
 
@@ -22,6 +24,7 @@ Cells = NDArray[Any]  # (n_rows,): a column of a block, of fixed width or, if an
 
 MAX_WIDTH = 128  # bytes; a column with longer cells becomes bytes objects: cells of fixed width would waste memory
 EMPTY: Ints = np.zeros(0, np.int64)
+INNER_RETURN = re.compile(rb"\r[^\S\n]*\S")
 
 
 class Block:
@@ -35,8 +38,13 @@ class Block:
     rank: Ints | None
     tag: bytes | None
 
-    def parse(self, data: bytes, columns: int, kind: str, tabs: bool, with_rank: bool, with_tag: bool) -> None:
-        """Split a block of whole lines. `kind` is "score", "label" or "rank": the number of a row."""
+    def parse(
+        self, data: bytes, columns: int, kind: str, tabs: bool, with_rank: bool, with_tag: bool, run_tag: bytes
+    ) -> None:
+        """Split a block of whole lines. `kind` is "score", "label" or "rank": the number of a row.
+
+        `run_tag` is for the compiled reader: here all lines with more words are irregular.
+        """
         self._data, self._text = data, np.frombuffer(data, np.uint8)
         self._begin = self._end = np.zeros((0, columns), np.int64)
         breaks = np.flatnonzero(self._text == ord("\n"))
@@ -95,7 +103,7 @@ class Block:
         blank = (byte == 9) | (byte == 10) | (byte == 13) if tabs else (byte - np.uint8(9) < 5) | (byte == 32)
         blank = np.append(True, blank)
         edges = np.flatnonzero(blank[1:] != blank[:-1])
-        if len(edges) % (2 * columns) or b"\0" in self._data:
+        if len(edges) % (2 * columns) or b"\0" in self._data or INNER_RETURN.search(self._data):
             return False
         begin, end = edges[0::2].reshape(-1, columns), edges[1::2].reshape(-1, columns)
         first = begin[:, 0]
@@ -112,7 +120,8 @@ class Block:
         numbers: dict[int, bytes] = {}
         for place, line in enumerate(self._data.split(b"\n")):
             cells = [cell for cell in line.replace(b"\r", b"\t").split(b"\t") if cell] if tabs else line.split()
-            if cells and (len(cells) != columns or cells[0].startswith(b"#") or b"\0" in line):
+            odd = b"\0" in line or has_inner_return(line)
+            if cells and (len(cells) != columns or cells[0].startswith(b"#") or odd):
                 irregular.append(place)
             elif cells:
                 numbers[place] = cells[number]
@@ -191,6 +200,9 @@ def _parse_numbers(cells: Cells, kind: str) -> tuple[Floats, NDArray[Any]]:
         plain = np.isfinite(numbers)
     else:
         plain = ~np.isnan(numbers)
+    small = {text for text in set(cells[numbers == 0].tolist()) if is_nonzero(text)}  # such as 1e-400
+    if small:
+        plain &= np.array([text not in small for text in cells.tolist()])
     # Integers from 2**53 on may have been rounded, an infinity may be 1e400, and Python reads 1_000 as a number.
     unsure = ~(np.abs(numbers) < 2**53) | _has_underscore(cells)
     for row in np.flatnonzero(plain & unsure).tolist():

@@ -16,12 +16,12 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tiewise.metrics.estimate import Estimate
     from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 
-__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "param"]
+__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "check_size", "param"]
 
 
 class Sampling(NamedTuple):
@@ -43,6 +43,13 @@ class Sampling(NamedTuple):
 
 
 SAMPLING = Sampling()
+
+
+def check_size(number: float) -> float:
+    """The number; a ValueError if it is so large or so small that sums and squares with it would not be finite."""
+    if number != 0 and not 1e-12 <= abs(number) <= 1e12:
+        raise ValueError("Numbers are 0, or from 1e-12 to 1e12 in size.")
+    return number
 
 
 class Param(NamedTuple):
@@ -84,7 +91,7 @@ class Param(NamedTuple):
                 raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use {known}.")
             return
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not number or not math.isfinite(value):  # type: ignore[arg-type]
+        if not number or not abs(value) < math.inf:  # type: ignore[arg-type]
             raise MeasureError(f"{who}: {self.name}={value!r} is no number.")
         if not self.above < value < self.below:  # type: ignore[operator]
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
@@ -245,8 +252,8 @@ class Measure:
         """Whether it is a diversity measure, which needs judgments for subtopics."""
         return self.part is not None
 
-    def judged_weight(self) -> Measure | None:
-        """The measure whose expectation, taken from 1, is the residual of this one: for RBP, that of judged ones."""
+    def residual(self, q: GroupedJudgments) -> Floats | None:
+        """What unjudged and unseen documents could still add, expected, for each query. Here: not known."""
         return None
 
     @cached_property
@@ -259,10 +266,7 @@ class Measure:
         if distinguishes is None and not cls.is_built_in():
             names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain", "list_moments")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
-        if distinguishes or bool(self.gain(zero)[0]) or bool(self.relevant(zero)[0]):
-            return True
-        judged_weight = self.judged_weight()
-        return judged_weight is not None and judged_weight.needs_all_judged
+        return bool(distinguishes or self.gain(zero)[0] or self.relevant(zero)[0])
 
     @cached_property
     def sorts_by_label(self) -> bool:
@@ -300,6 +304,11 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
+            if self.is_built_in() and isinstance(value, (int, float, np.number)):
+                try:
+                    check_size(float(value) if isinstance(value, np.number) else value)
+                except ValueError as error:
+                    raise MeasureError(f"{self.stem}: {name} is not possible. {error}") from None
         plain = {name: self.params[name].canonical(value) for name, value in params.items()}
         vars(self).update(plain, cutoff=cutoff, judged_only=bool(judged_only))
 
@@ -326,8 +335,10 @@ class Measure:
     def __hash__(self) -> int:
         return self._hash
 
-    def __call__(self, /, **params: Any) -> Self:
+    def __call__(self, /, *unnamed: Any, **params: Any) -> Self:
         """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
+        if unnamed:
+            raise MeasureError(f"{self.stem}({unnamed[0]!r}): parameters have names. A cutoff: {self.stem} @ 10.")
         own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
         return type(self)(**(own | self._values() | params))
 

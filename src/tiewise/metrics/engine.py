@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
@@ -162,7 +163,7 @@ def estimates_of(
     for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
         each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
         for measure, one in zip(batch, each, strict=True):
-            judged_weight, aggregation = measure.judged_weight(), measure.aggregation
+            aggregation = measure.aggregation
             is_geometric = aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
             found[measure] = Estimates(
                 measure.name,
@@ -172,7 +173,7 @@ def estimates_of(
                 maximum=one.maximum,
                 variance=one.variance,
                 oblivious=one.oblivious,
-                residual=None if judged_weight is None else 1.0 - expected(judged_weight, grouped),
+                residual=measure.residual(grouped),
                 cut=one.cut,
                 method=one.method,
                 aggregation=aggregation,

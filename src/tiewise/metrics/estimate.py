@@ -89,6 +89,8 @@ EXACT_METHOD = Method()
 class Estimate(Result):
     """What a measure is worth when tied documents may stand in any order. A field that does not apply is None.
 
+    It is not a number, so ``float(estimate)`` is an error: take `expected`, or `oblivious` for what a tool prints.
+
     >>> Estimate(expected=0.81, minimum=0.67, maximum=0.95, oblivious=0.95, measure="nDCG@10")
     nDCG@10 0.8100 [0.6700, 0.9500]
     """
@@ -129,6 +131,9 @@ class Estimate(Result):
     def tied(self) -> bool:
         """Whether the order of ties can change the value at all."""
         return bool(self.range)
+
+    def __float__(self) -> float:
+        raise TypeError("An Estimate is not one number. Take .expected, or .oblivious for what a tool prints.")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with `range`, `bias` and `z`; None where one does not apply."""

@@ -200,6 +200,8 @@ def _parse_word(word: str) -> list[Measure]:
         return [one for cutoff in many[2].split(",") for one in _parse_word(many[1] + cutoff)]
     level = re.fullmatch(r"(.+)-l(\d{1,18})", plain)  # ranx: map@100-l2
     if level:
+        if re.search(r"-l\d+$", level[1]):
+            raise MeasureError(f"'{word}' has two levels after -l. Give one of them.")
         return [one(rel=int(level[2])) for one in _parse_word(level[1])]
     if plain.lower() in _aliases:
         return [_resolve(plain, word)]
@@ -291,7 +293,21 @@ def _literal(node: ast.expr, word: str) -> Any:
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, MemoryError, RecursionError):
-        raise MeasureError(f"'{word}': a parameter is a number or a quoted word.") from None
+        raise MeasureError(f"'{word}': a parameter is a number, True, False or a quoted word.") from None
+
+
+def suggest(name: str) -> str:
+    """Which of our measures a name means, as the end of an error message; empty if it is none.
+
+    >>> suggest("MRR"), suggest("Recall"), suggest("no_measure")
+    (". Did you mean 'RR'? Other spellings are for parse()", ". Did you mean 'R'? Other spellings are for parse()", '')
+    """
+    if name.startswith("_"):
+        return ""
+    try:
+        return f". Did you mean '{parse(name).stem}'? Other spellings are for parse()"
+    except MeasureError:
+        return ""
 
 
 def _unknown(word: str) -> MeasureError:

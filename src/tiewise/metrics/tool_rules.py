@@ -11,13 +11,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 
+from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
+from tiewise.tables.optional import installed
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "tool_for"]
+__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "task_drops_self", "tool_for"]
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Rule:
     measure: Measure | None = None  # what the tool computes under this name, if not the same
     retrieved_only: bool = False  # relevant documents that were not retrieved are unknown to the tool
     skips_no_relevant: bool = False  # queries without a relevant document are left out
+    labels: str = "any"  # that are not whole numbers: "any" counts them, "cut" cuts off the fraction, "error" refuses
     why: str = ""
 
 
@@ -42,6 +46,8 @@ class Tool:
     usual: Rule
     rules: Callable[[Measure], Rule | None]
     condenses: bool = False  # whether it can leave unjudged documents out of the lists
+    drops_self: bool = False  # whether it removes documents with the id of their query
+    in_some_tasks: bool = False  # whether it does so in some of its tasks
 
     def rule(self, measure: Measure) -> Rule | None:
         """The rule for a measure; None if the tool does not have it."""
@@ -58,6 +64,21 @@ def tool_for(oblivious: str, measure: Measure) -> str:
     ('trec_eval', 'ndeval', 'given')
     """
     return "ndeval" if oblivious == "trec_eval" and measure.needs_subtopics else oblivious
+
+
+def task_drops_self(source: Source | None) -> bool | None:
+    """Whether the MTEB task of a file of predictions drops documents with the id of their query; None if unknown.
+
+    MTEB names the file after the task, and knows which tasks do.
+    """
+    task = "" if source is None else Path(source.path).name.removesuffix("_predictions.json")
+    if source is None or source.format != "mteb" or task == Path(source.path).name:
+        return None
+    mteb = installed("mteb")
+    try:
+        return None if mteb is None else bool(mteb.get_task(task).ignore_identical_ids)
+    except (KeyError, AttributeError):  # not a task of this version, or not one of retrieval
+        return None
 
 
 @lru_cache(maxsize=1024)
@@ -91,9 +112,9 @@ def _binary(measure: Measure) -> Measure:
     return measure(gains="binary") if _is(measure, c.nDCG) else measure
 
 
-_TREC = Rule("docid-desc")
-_TREC_10 = Rule("docid-desc", missing="error")
-_TREC_9 = Rule("docid-desc", "float32")
+_TREC = Rule("docid-desc", labels="error")
+_TREC_10 = Rule("docid-desc", missing="error", labels="cut")
+_TREC_9 = Rule("docid-desc", "float32", labels="error")  # as pytrec_eval reads labels
 _NDEVAL = Rule("docid-asc")
 
 
@@ -122,7 +143,8 @@ def _trec_eval(measure: Measure) -> Rule | None:
 
 
 def _trec_eval_9(measure: Measure) -> Rule | None:
-    return _of_9(measure) if _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure) else None
+    has = _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure)
+    return replace(_of_9(measure), labels="cut") if has else None
 
 
 def _pytrec_eval(measure: Measure) -> Rule | None:
@@ -165,7 +187,7 @@ def _ir_measures(measure: Measure) -> Rule | None:
     if _is(measure, c.RR) and cut:
         return Rule("docid-asc", missing="zero")
     if cut and measure.uncut in (c.ERR(max=4), c.nDCG(gains="exp")):
-        return Rule("docid-desc", missing="zero", why="rounds to 5 decimals")
+        return Rule("docid-desc", missing="zero", labels="error", why="rounds to 5 decimals")
     if not _in_trec_eval(measure) or _is(measure, *_NOT_IN_IR_MEASURES):
         return None
     return replace(_of_9(measure), missing="skip" if measure.total else "zero")
@@ -187,7 +209,7 @@ def _mteb(measure: Measure) -> Rule | None:
 
 def _mteb_before(measure: Measure) -> Rule | None:
     if measure.cutoff is not None and _is(measure, c.RR):
-        return Rule("given")
+        return Rule("given", labels="error")
     return _mteb(measure)
 
 
@@ -220,14 +242,14 @@ TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
         Tool("trec_eval", "10", _TREC_10, _trec_eval, condenses=True),
-        Tool("trec_eval-9", "up to 9.0.8", _TREC_9, _trec_eval_9, condenses=True),
+        Tool("trec_eval-9", "up to 9.0.8", replace(_TREC_9, labels="cut"), _trec_eval_9, condenses=True),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
         Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
         Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
-        Tool("beir", "2.2", _TREC_9, _beir),
-        Tool("mteb", "from 2.18.19", _TREC_9, _mteb),
-        Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before),
+        Tool("beir", "2.2", _TREC_9, _beir, drops_self=True),
+        Tool("mteb", "from 2.18.19", _TREC_9, _mteb, in_some_tasks=True),
+        Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before, in_some_tasks=True),
         Tool("sentence-transformers", "from 6.0", Rule("docid-asc", missing="zero"), _sentence_transformers),
         Tool(
             "sentence-transformers-rerank",

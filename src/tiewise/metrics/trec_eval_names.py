@@ -17,9 +17,26 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import TREC_CUTOFFS
 from tiewise.tables.wording import count_noun
 
-__all__ = ["NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName", "name_of", "parse_name", "split_name"]
+__all__ = [
+    *("LONG_MAX", "NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName"),
+    *("name_of", "parse_long", "parse_name", "split_name"),
+]
 
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+
+
+LONG_MAX = 2**63 - 1
+
+
+def parse_long(text: str) -> int:
+    """A whole number as C reads it: the digits in front, and at most the largest long.
+
+    >>> parse_long("23.4"), parse_long("+7"), parse_long(".5"), parse_long("9" * 5000) == LONG_MAX
+    (23, 7, 0, True)
+    """
+    sign, digits = re.findall(r"^([-+]?)0*([0-9]*)", text)[0]
+    number = LONG_MAX if len(digits) > 18 else int(digits or 0)
+    return -number if sign == "-" else number
 
 
 @dataclass(frozen=True)
@@ -57,11 +74,10 @@ class TrecName:
 
     def _numbers(self, name: str, text: str) -> list[Any]:
         """The numbers after the name, ascending."""
-        numbers: list[Any] = sorted(float(one) for one in self._split(name, text))
-        if self.each == "cutoff":
-            if not all(number.is_integer() and number >= 1 for number in numbers):
-                raise MeasureError(f"{name}.{text}: a cutoff is a whole number from 1 on.")
-            numbers = [int(number) for number in numbers]
+        parts, cuts = self._split(name, text), self.each == "cutoff"
+        numbers: list[Any] = sorted(parse_long(one) if cuts else float(one) for one in parts)
+        if cuts and not 1 <= numbers[0] <= numbers[-1] <= 2**53:
+            raise MeasureError(f"{name}.{text}: a cutoff is a whole number from 1 on.")
         if len(set(numbers)) < len(numbers):
             raise MeasureError(f"{name}.{text}: a number is given twice.")
         return numbers

@@ -25,6 +25,7 @@ from tiewise.tables.wording import (
     format_percent,
     format_ranks,
     format_z,
+    merge_notes,
 )
 
 __all__ = ["AUDIT_COLUMNS", "AuditTables"]
@@ -40,7 +41,7 @@ EXAMPLES = 3  # of the largest tie groups
 TOOL_MEASURES = 3  # measures for which the page shows what tools print
 DECIDES_LEGEND = (
     "decides: |bias| or 2 std reaches the value over queries, or a named tool or at least 2.5% of random orders "
-    "reverses a comparison, rank or check. The worst case does not count."
+    "reverses a check or a significant comparison. The worst case does not count."
 )
 EFFECT_DECIDES_LEGEND = (
     "minor: |bias| and 2 std are below .0005 and below a tenth of the value over queries. decides: one of them reaches "
@@ -69,6 +70,12 @@ class AuditTables:
         runs = [_SingleAudit(name, audit).document(options) for name, audit in self.audits.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
 
+    def notes(self, options: OutputOptions) -> tuple[str, ...]:
+        """All notes, in the order in which they are shown."""
+        if len(self.audits) == 1:
+            return (*options.notes, *next(iter(self.audits.values())).notes)
+        return (*options.notes, *merge_notes((name, audit.notes) for name, audit in self.audits.items()))
+
     def records(self, options: OutputOptions) -> Table:
         """A row for each run and each fact that is one value."""
         rows = [
@@ -80,6 +87,7 @@ class AuditTables:
 
     def section(self, options: OutputOptions) -> Section:
         """What people read."""
+        options = replace(options, notes=self.notes(options))
         if len(self.audits) == 1:
             return _SingleAudit(*next(iter(self.audits.items()))).section(options)
         parts: list[Part] = [self._overview(options), ""]
@@ -127,7 +135,7 @@ class _SingleAudit:
 
     def document(self, options: OutputOptions) -> dict[str, Any]:
         """The name of the run, and everything that was found."""
-        return {"name": self.name, **self.audit.to_dict(), "notes": [*options.notes, *self.remarks]}
+        return {"name": self.name, **self.audit.to_dict(), "notes": [*options.notes, *self.audit.notes, *self.remarks]}
 
     def section(self, options: OutputOptions) -> Section:
         """What people read: a page for the terminal, else a table of facts, the verdict and the remedy."""
@@ -252,6 +260,8 @@ def _effect(audit: Audit, report: Report, options: OutputOptions) -> list[Part]:
         for measure in report
     ]
     legend = EFFECT_LEGEND.format(report.provenance.options["oblivious"])
+    if report.queries != audit.queries:
+        legend = f"Means over {count_noun(report.queries, 'query', 'queries')}. {legend}"
     heads = ["expected [lowest, highest]", "bias", "std", "worst case", "over queries", "effect"]
     table = Table(columns_of(["measure"], heads), rows, notes=(legend, EFFECT_DECIDES_LEGEND))
     parts: list[Part] = [explain_cut_marks(table)]

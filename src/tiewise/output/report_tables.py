@@ -190,7 +190,10 @@ def describe_ties(report: Report, options: OutputOptions) -> str:
 
 def _tools_title(name: str, report: Report) -> str:
     """The title of what tools print; `name` is empty where there is only one run."""
-    changed = any(report.provenance.options[option] for option in ("score_dtype", "depth", "judged_only"))
+    changed = any(
+        report.provenance.options[option]
+        for option in ("score_dtype", "depth", "judged_only", "drop_self", "distances")
+    )
     run = f"{name or 'the run'} as read" if changed else name
     return f"What each tool prints{f' for {run}' * bool(run)}, and its bias"
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise._version import __version__
+from tiewise.caching import cached_property
 from tiewise.data.runs import Run
 from tiewise.output.options import OutputOptions
 from tiewise.rankings.first_stages import Stages

@@ -12,13 +12,13 @@ import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
@@ -58,6 +58,7 @@ def stages(
     *,
     k: int | None = None,
     complete: bool = False,
+    distances: bool = False,
     progress: Progress | None = None,
 ) -> Stages:
     """First stages against a second stage: rank-biased recall and cost of the sets that they pass on, at some depths.
@@ -72,6 +73,7 @@ def stages(
     one: the cost of each first stage, one number or one for each depth, and under ``"rerank"`` the cost of the second
     stage for one document (default 0). Without `cost`, the depth is the cost. A list that ends with tied documents may
     have been cut among them: a `CutWarning` says how many such lists count; ``complete=True`` says that none was.
+    With `distances`, the scores of all runs and of the reference are distances, lowest first.
 
     >>> second = {"q": {"a": 9.0, "b": 7.0, "c": 5.0, "d": 3.0}}
     >>> bm25, dense = {"q": {"b": 2.0, "a": 1.0, "x": 1.0}}, {"q": {"a": 0.9, "y": 0.8, "b": 0.7}}
@@ -86,7 +88,7 @@ def stages(
     if not isinstance(runs, Mapping) or not runs:
         raise InputError("There are no runs. Give the first stages by name: {'bm25': run}.")
     check_progress(progress)
-    second = as_run(reference)
+    second = as_run(reference, distances=distances)
     if not second.queries:
         raise InputError("The reference has no query, so there is nothing to measure against.")
     all_depths = _as_tuple(depths, _parse_depth, "No depth was given. Use depths=[10, 20].")
@@ -100,7 +102,7 @@ def stages(
     points, observed, left_out = [], {}, {}
     cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), k)}
     for name, given in runs.items():
-        run = _as_first_stage(name, given, second)
+        run = _as_first_stage(name, given, second, distances)
         observed[name], left_out[name] = _observe(run, second, deepest)
         cut |= {} if complete else {name: _count_cut_sets(run, second, all_depths)}
         for depth in all_depths:
@@ -329,12 +331,12 @@ def pareto_mask(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]
 # -- arguments -----------------------------------------------------------------------------------------------------
 
 
-def _as_first_stage(name: str, given: Any, reference: Run) -> Run:
+def _as_first_stage(name: str, given: Any, reference: Run, distances: bool) -> Run:
     """A first stage as a run. What is given as sets or ranked lists is complete."""
     if _holds_sets(given):
         run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()})
         return replace(run, complete_lists=np.ones(len(run.queries), dtype=bool))
-    run = as_run(given)
+    run = as_run(given, distances=distances)
     if not any(query in reference.query_index for query in run.queries):
         raise InputError(f"'{name}' has no query of the reference. Do their query ids match?")
     return run

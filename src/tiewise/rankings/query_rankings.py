@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.rankings.pairs import PairRow, RankingPair, split_groups

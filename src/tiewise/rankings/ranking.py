@@ -9,11 +9,11 @@ import math
 import re
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError

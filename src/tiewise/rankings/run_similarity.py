@@ -211,6 +211,7 @@ def similarity(
     edge: Edge = "extend",
     bounds: bool = True,
     complete: bool = False,
+    distances: bool = False,
     progress: Progress | None = None,
 ) -> Similarity:
     """How similar the rankings of some systems are: all pairs, for each query that all systems have, and the mean.
@@ -219,8 +220,8 @@ def similarity(
     depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
     out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster; RBA
     of all pairs is then one sparse product. A list that ends with tied documents may have been cut among them: a
-    `CutWarning` says how many such lists count; ``complete=True`` says that none was. `progress(done, total)` is called
-    as pairs are done.
+    `CutWarning` says how many such lists count; ``complete=True`` says that none was. With `distances`, scores are
+    distances, lowest first. `progress(done, total)` is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -237,7 +238,7 @@ def similarity(
         raise InputError(f"Similarity needs two runs or more; {len(runs)} was given.")
     systems = tuple(by_name(runs, "system"))
     check_progress(progress)
-    loaded = [as_run(run) for run in runs.values()]
+    loaded = [as_run(run, distances=distances) for run in runs.values()]
     queries, left_out = _common_queries(loaded)
     rows = [range(i if chosen.symmetric else 0, len(runs)) for i in range(len(runs))]  # the others of each run
     parts = [part for part in chosen.parts if bounds or part != "upper"]

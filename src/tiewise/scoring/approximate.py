@@ -10,12 +10,12 @@ The loops are compiled (`src/kernels`); without a compiler NumPy does the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.backends import Indices

@@ -5,8 +5,6 @@ Blocks bound the memory and change no score.
 
 from __future__ import annotations
 
-import sys
-import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -16,7 +14,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.data.progress import Progress, check_progress
-from tiewise.errors import TiewiseWarning
+from tiewise.errors import warn
 from tiewise.scoring.backends import Array, Backend, Indices, Rows
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
@@ -116,14 +114,6 @@ class Blocks:
         """Report that everything is done."""
         if self._progress is not None:
             self._progress(self._total, self._total)
-
-
-def warn(message: str) -> None:
-    """Warn at the line that called this package."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("tiewise", "contextlib"):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, TiewiseWarning, stacklevel=level)
 
 
 def split(rows: slice, size: int) -> list[slice]:

@@ -161,6 +161,7 @@ class Collection:
         scores: Floats | None = None,
         block: int | None = None,
         query_block: int | None = None,
+        drop_self: bool = False,
         progress: Progress | None = None,
     ) -> TieGroups:
         """The tie groups of the judged documents in the ranking of all documents: see `scoring.tie_groups`.
@@ -172,7 +173,7 @@ class Collection:
         """
         scorer = self._scorer(queries, query_mask)
         ids = Ids(query_ids, scorer.queries.n, "query"), self.doc_ids
-        return count_tie_groups(scorer, *ids, as_qrels(qrels), orders, scores, block, query_block, progress)
+        return count_tie_groups(scorer, *ids, as_qrels(qrels), orders, scores, block, query_block, progress, drop_self)
 
     @ieee_arithmetic()
     def judged_scores(

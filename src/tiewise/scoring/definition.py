@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from tiewise.scoring.backends import Indices
 from tiewise.tables.optional import need
 
 __all__ = [
+    "KERNEL_LAYOUT",
     "Rounding",
     "SparseRows",
     "dot_sums",
@@ -36,6 +37,9 @@ CHUNK = 2**20
 
 #: Threads of the compiled kernels. With fewer steps for each, starting a thread costs more than it saves.
 MAX_THREADS, STEPS_PER_THREAD = 8, 2**18
+
+#: What the compiled kernels require of an array. The arrays of a safetensors file may begin at any byte.
+KERNEL_LAYOUT: Final = ("C_CONTIGUOUS", "ALIGNED")
 
 Vectors = Any  # (n_rows, dims), float32 or float64, or SparseRows
 
@@ -68,7 +72,7 @@ def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool)
     kernels = native("kernels")
     if kernels is not None and len(i):
         same_type = x.dtype == y.dtype
-        x, y = (np.ascontiguousarray(side, side.dtype if same_type else np.float64) for side in (x, y))
+        x, y = (np.require(side, side.dtype if same_type else np.float64, KERNEL_LAYOUT) for side in (x, y))
         i, j = np.ascontiguousarray(i), np.ascontiguousarray(j)
         kernels.sum_pairs(x, y, i, j, out, squared, thread_count(len(i) * x.shape[1]))
         return out

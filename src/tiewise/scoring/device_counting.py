@@ -6,13 +6,14 @@ none. Nothing waits for the device until the first count is used.
 
 from __future__ import annotations
 
-from functools import cache, cached_property
+from functools import cache
 from importlib import import_module
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.scoring.backends import Array, Indices, TorchBackend
 from tiewise.scoring.judgments import Slots

@@ -7,9 +7,9 @@ squares, a mask); `combine` scores all pairs of two prepared tiles. Larger is be
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
+from tiewise.caching import cached_property
 from tiewise.scoring.backends import Array, Rows, TorchBackend
 from tiewise.scoring.operands import Operand, ScoreTypes
 

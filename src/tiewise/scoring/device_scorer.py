@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import cached_property
 from itertools import cycle
 from typing import Any, NoReturn
 
 import numpy as np
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
+from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
@@ -39,8 +40,18 @@ def count_tie_groups(
     block: int | None,
     query_block: int | None,
     progress: Progress | None,
+    drop_self: bool = False,
 ) -> TieGroups:
-    """The tie groups of the judged documents in the ranking of all documents."""
+    """The tie groups of the judged documents in the ranking of all documents.
+
+    With `drop_self`, documents with the id of their query are left out.
+    """
+    if drop_self:
+        if scores is not None:
+            raise InputError("drop_self needs the whole collection, not one shard: leave out scores.")
+        whole, rows, own = _with_self(qrels)
+        options = (orders, None, block, query_block, progress)
+        return count_tie_groups(scorer, query_ids, doc_ids, whole, *options).without(own)._keep(rows, qrels)
     if isinstance(orders, str) or not isinstance(orders, Iterable):
         raise InputError(f"orders must be a list of tie-break orders, such as ['given'], not {orders!r}.")
     for order in orders:
@@ -55,6 +66,23 @@ def count_tie_groups(
     blocks.finish()
     scorer.warn_of_zero_vectors()
     return counts.to_tie_groups()
+
+
+def _with_self(qrels: Qrels) -> tuple[Qrels, Codes, Codes]:
+    """The judged documents and the one with the id of each query, the rows of the judged ones, and those of the others.
+
+    Labels are left out.
+    """
+    ids, docs, offsets = qrels.ids(np.arange(len(qrels))), list[str](), [0]
+    rows, own = list[int](), list[int]()
+    for query, first, last in zip(qrels.queries, qrels.offsets.tolist(), qrels.offsets[1:].tolist(), strict=False):
+        judged = ids[first:last]
+        rows.extend(range(len(docs), len(docs) + len(judged)))
+        docs += judged if query in judged else [*judged, query]
+        own.append(docs.index(query, offsets[-1]))
+        offsets.append(len(docs))
+    whole = Qrels(qrels.queries, np.array(offsets), Documents.of_rows(docs), np.zeros(len(docs)))
+    return whole, np.array(rows, dtype=np.int64), np.array(own, dtype=np.int64)
 
 
 def score_judged(scorer: Scorer, query_ids: Ids, doc_ids: Ids, qrels: Qrels) -> Floats:

@@ -135,7 +135,8 @@ def head(hidden: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *,
 
     `hidden` is the input of that layer, (n, width); `weight` has one row per class, (classes, width), and the result is
     (n, classes). A weight of one row, (width,), gives (n,). Equal hidden states give equal logits, to the last bit.
-    Rank by `logit` of the result; for a yes/no model this is the difference of its two logits.
+    Rank by `logit` of the result; for a yes/no model this is the difference of its two logits. With two classes or more
+    take ``precision="float64"`` here, so that only the difference is rounded, in `logit`.
 
     >>> hidden, weight = [[1.0, 2.0], [0.0, 1.0]], [[1.0, 1.0], [0.5, -1.0]]
     >>> head(hidden, weight, [0.0, 1.0])

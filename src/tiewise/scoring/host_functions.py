@@ -14,12 +14,12 @@ Equation numbers are those of docs/theory.md.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores

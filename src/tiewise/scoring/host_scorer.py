@@ -16,7 +16,7 @@ from tiewise.errors import InputError
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
-from tiewise.scoring.definition import Rounding, SparseRows, float32_rounding, score_rounding
+from tiewise.scoring.definition import KERNEL_LAYOUT, Rounding, SparseRows, float32_rounding, score_rounding
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
 from tiewise.tables.wording import count_noun
@@ -90,7 +90,7 @@ class HostScorer(Scorer):
             vectors = sparse if side == "documents" else sparse.matrix.toarray()
             return vectors, np.arange(given.shape[0] + 1)
         given = np.asarray(given)
-        vectors = np.ascontiguousarray(given.reshape(-1, given.shape[-1]), dtype=self.vector_dtype)
+        vectors = np.require(given.reshape(-1, given.shape[-1]), self.vector_dtype, KERNEL_LAYOUT)
         if operand.lengths is not None:
             return vectors, np.concatenate([[0], np.cumsum(operand.lengths[rows])])
         if operand.mask is None:
@@ -211,7 +211,7 @@ def _as_words(packed: NDArray[np.uint8]) -> NDArray[np.uint64]:
     """Rows of bytes as rows of words of 64 bits, filled with 0."""
     missing = -packed.shape[1] % 8
     padded = np.pad(packed, [(0, 0), (0, missing)]) if missing else np.ascontiguousarray(packed)
-    return padded.view(np.uint64)
+    return np.require(padded.view(np.uint64), requirements=KERNEL_LAYOUT)
 
 
 def max_near(docs: int) -> int:

@@ -24,16 +24,18 @@ POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)
 
 
 class Ids:
-    """The ids of all rows, one per row. Without given ids, the id of a row is its number.
+    """The ids of all rows, one per row. Without given ids, the id of a row is its number, and the ids are made up.
 
     >>> Ids(None, 3, "document").of_rows([0, 2])
     ['0', '2']
     """
 
     def __init__(self, given: IdsLike, n: int, what: str):
-        self.n, self.are_row_numbers = n, given is None
+        self.n, self.what = n, what
+        self.are_made_up = given is None
+        self.are_row_numbers = self.are_made_up or isinstance(given, _RowNumbers)
         self._last_table: tuple[weakref.ref[Table] | None, Indices] = None, np.zeros(0, np.int64)
-        if given is None:
+        if given is None or isinstance(given, _RowNumbers):
             return
         values = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):

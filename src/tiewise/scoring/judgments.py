@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.caching import cached_property
+from tiewise.data.columns import ID_OPTIONS, Floats, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Indices
@@ -82,14 +83,12 @@ class Judgments:
         return scorer.score_pairs(self.query_rows, self.query[judged], self.doc[judged])
 
     def check_queries(self) -> None:
-        """Raise if no judged query has a vector."""
-        if len(self.qrels) and self.query_ids.n and not (self._row >= 0).any():
-            raise _no_common_ids("queries", "query_ids", self.query_ids, self.qrels.queries)
+        """Raise if no judged query has a vector, or if ids were made up and one of them has none."""
+        _check_ids(self.query_ids, "queries", self.qrels.queries, self._row >= 0)
 
     def check_docs(self) -> None:
-        """Raise if no judged document has a vector."""
-        if len(self.qrels) and self.doc_ids.n and not (self.doc >= 0).any():
-            raise _no_common_ids("documents", "doc_ids", self.doc_ids, self.qrels.docs)
+        """Raise if no judged document has a vector, or if ids were made up and one of them has none."""
+        _check_ids(self.doc_ids, "documents", self.qrels.docs, self.doc_ids.find_doc_rows(self.qrels) >= 0)
 
     def rows_of_block(self, block: slice) -> Any:
         """The rows of a block of queries: a slice where they are contiguous, which saves a copy."""
@@ -151,8 +150,22 @@ class Slots(NamedTuple):
         return group, order[is_first]
 
 
-def _no_common_ids(what: str, option: str, ids: Ids, judged_ids: Any) -> InputError:
-    return InputError(
-        f"The qrels have none of the {what}. Ids of the {what}: {list_examples(ids.of_rows(range(min(ids.n, 3))))}; "
-        f"of the qrels: {list_examples(judged_ids)}. Is {option} missing?"
-    )
+def _check_ids(ids: Ids, whose: str, judged: Sequence[str], found: NDArray[np.bool_]) -> None:
+    """Raise if no judged id is here, or if ids were made up and one is not; warn if they were made up."""
+    option = ID_OPTIONS[ids.what]
+    if not len(judged) or not ids.n or (found.all() and not ids.are_made_up):
+        return
+    if not found.any():
+        own = list_examples(ids.of_rows(range(min(ids.n, 3))))
+        raise InputError(
+            f"The qrels have none of the {whose}. Ids of the {whose}: {own}; of the qrels: {list_examples(judged)}. Is "
+            f"{option} missing?"
+        )
+    if ids.are_made_up and not found.all():
+        missing = [judged[place] for place in np.flatnonzero(~found).tolist()]
+        raise InputError(
+            f"The {whose} have no ids and are numbered 0 to {ids.n - 1:,}, but the qrels have others: "
+            f"{list_examples(missing)}. Give {option}."
+        )
+    if ids.are_made_up:
+        warn_of_row_numbers(ids.what, judged)

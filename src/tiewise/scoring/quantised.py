@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_integer
+from tiewise.scoring.definition import squared_norms
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.tables.wording import count_noun
 
@@ -110,6 +111,7 @@ def quantize(
     to: Literal["int8", "int4", "binary"] = "int8",
     *,
     calibration: ArrayLike | Quantized | None = None,
+    normalize: bool = False,
 ) -> Quantized:
     """Vectors as codes of 8, 4 or 1 bit per dimension.
 
@@ -117,6 +119,7 @@ def quantize(
     the highest values are enough), or a `Quantized` whose scale to use, as queries must use that of their documents.
     Without it, the range is that of the vectors themselves. Values outside the range get the code of its nearest end.
     Binary keeps the sign (a bit is set above 0) in the layout of NumPy's ``packbits`` and needs no calibration.
+    `normalize` divides all vectors by their lengths first: do so for cosine, or long vectors take most of the range.
 
     >>> docs = quantize([[-1.0, 0.0], [1.0, 2.0]], to="int8")
     >>> docs, docs.codes.tolist()
@@ -125,6 +128,8 @@ def quantize(
     [[63, 127]]
     >>> quantize([[0.3, -0.2, 0.9]], to="binary").codes
     array([[160]], dtype=uint8)
+    >>> quantize([[3.0, 4.0], [0.0, 1.0]], normalize=True).decode().round(2).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 1.0]]
     """
     if not isinstance(to, str) or to not in KINDS:
         raise InputError(f"Vectors cannot be quantised to {to!r}. Use one of: {', '.join(KINDS)}.")
@@ -134,11 +139,11 @@ def quantize(
     low = step = None
     if to != "binary":
         what = "vectors" if calibration is None else "calibration vectors"
-        low, step = _scale(backend, array if calibration is None else calibration, what, to, dims)
+        low, step = _scale(backend, array if calibration is None else calibration, what, to, dims, normalize)
     elif calibration is not None and not (isinstance(calibration, Quantized) and calibration.kind == "binary"):
         raise InputError("Binary codes keep the sign of each value and take no calibration. Centre vectors first.")
     codes = backend.zeros((n, -(-dims // DIMS_PER_BYTE[to])), backend.dtype("int8" if to == "int8" else "uint8"))
-    for rows, block in _float32_blocks(backend, array, "vectors"):
+    for rows, block in _float32_blocks(backend, array, "vectors", normalize and to != "binary"):
         codes[rows] = _encode(backend, block, to, low, step)
     return Quantized(codes, to, dims, low, step)
 
@@ -156,7 +161,7 @@ def _encode(backend: Backend, block: Array, to: str, low: Array | None, step: Ar
     return (nibbles[:, 0::2] << 4) | nibbles[:, 1::2]
 
 
-def _scale(backend: Backend, calibration: Any, what: str, to: str, dims: int) -> tuple[Array, Array]:
+def _scale(backend: Backend, calibration: Any, what: str, to: str, dims: int, normalize: bool) -> tuple[Array, Array]:
     """The lowest value and the step of each dimension."""
     if isinstance(calibration, Quantized):
         if (calibration.kind, calibration.dims) != (to, dims):
@@ -171,9 +176,8 @@ def _scale(backend: Backend, calibration: Any, what: str, to: str, dims: int) ->
             f"The calibration vectors have shape {tuple(sample.shape)}. Give at least one vector of {dims} dimensions."
         )
     xp = backend.xp
-    lows, highs = zip(
-        *((xp.amin(block, 0), xp.amax(block, 0)) for _, block in _float32_blocks(backend, sample, what)), strict=True
-    )
+    blocks = _float32_blocks(backend, sample, what, normalize)
+    lows, highs = zip(*((xp.amin(block, 0), xp.amax(block, 0)) for _, block in blocks), strict=True)
     low, high = (backend.to_device(end) for end in (xp.amin(xp.stack(lows), 0), xp.amax(xp.stack(highs), 0)))
     with np.errstate(over="ignore"):
         step = (high - low) / (KINDS[to] - 1)
@@ -198,7 +202,7 @@ def _as_matrix(backend: Backend, given: Any, what: str) -> Array:
     return array
 
 
-def _float32_blocks(backend: Backend, array: Array, what: str) -> Iterator[tuple[slice, Array]]:
+def _float32_blocks(backend: Backend, array: Array, what: str, normalize: bool) -> Iterator[tuple[slice, Array]]:
     """Some rows at a time, in float32, so that no copy of all vectors is needed; an error if one is not finite."""
     size, dtype = max(BLOCK // max(array.shape[1], 1), 1), backend.dtype("float32")
     blocks = [slice(start, min(start + size, len(array))) for start in range(0, len(array), size)]
@@ -212,7 +216,14 @@ def _float32_blocks(backend: Backend, array: Array, what: str) -> Iterator[tuple
                 f"Row {bad[0]} of the {what} holds NaN, infinity, or a value too large for float32 "
                 f"({count_noun(len(bad), 'such row')}). Leave it out or scale it."
             )
-        yield rows, block
+        yield rows, _divide_by_norms(backend, block) if normalize else block
+
+
+def _divide_by_norms(backend: Backend, block: Array) -> Array:
+    """Vectors of length 1, computed in float64; zero vectors stay. Norms are defined sums, as those of a cosine."""
+    norms = np.sqrt(squared_norms(backend.to_numpy(block)))
+    wide = backend.cast(block, backend.dtype("float64"))
+    return backend.cast(wide / backend.to_device(norms + (norms == 0))[:, None], block.dtype)
 
 
 def pack_bits(backend: Backend, bits: Array) -> Array:

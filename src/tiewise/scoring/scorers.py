@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
 from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend
 from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_scorer import DeviceScorer
@@ -48,6 +48,11 @@ class DocumentOperands:
         Sparse vectors are scored in main memory. `device_options` are options of `DeviceScorer`.
         """
         check_operands(queries, self.storage)
+        if fn != "hamming" and queries.dtype_name == self.storage.dtype_name == "uint8":
+            warn(
+                "Queries and documents are uint8 and are scored as numbers from 0 to 255. If they are packed bits "
+                "(ubinary), use fn='hamming' (--fn hamming)."
+            )
         if backend is None:
             backend = queries.backend if queries.backend.on_device else NumpyBackend()
         if isinstance(queries, Sparse) or isinstance(self.storage, Sparse):

@@ -10,7 +10,8 @@ import numpy as np
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress
 from tiewise.data.runs import Run
-from tiewise.scoring.blocks import Blocks, Scorer, warn
+from tiewise.errors import warn
+from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.candidates import make_candidates
 from tiewise.scoring.ids import Ids
 from tiewise.tables.wording import count_noun
@@ -51,4 +52,6 @@ def find_best(
         query, doc, score = query[fits], doc[fits], score[fits]
         starts = np.searchsorted(query, np.arange(scorer.queries.n + 1))
     names = tuple(query_ids.of_rows(range(query_ids.n)))
-    return Run(names, starts, Documents(doc, doc_ids.all, distinct=False), score, complete_lists=complete)
+    found_docs = Documents(doc, doc_ids.all, distinct=False)
+    numbered = tuple(ids.what for ids in (query_ids, doc_ids) if ids.are_made_up)
+    return Run(names, starts, found_docs, score, complete_lists=complete, numbered=numbered)

@@ -74,13 +74,14 @@ def tie_groups(
     scores: Floats | None = None,
     block: int | None = None,
     query_block: int | None = None,
+    drop_self: bool = False,
     progress: Progress | None = None,
 ) -> TieGroups:
     """The tie groups of the judged documents in the ranking of all documents. `evaluate` takes them in place of a run.
 
     They are equal to those of the full run. Operands, blocks and `progress` are those of `search`; `qrels` is what
     `evaluate` takes. `orders` are the tie-break orders to count for: ``"docid-desc"``, ``"docid-asc"``, ``"given"``
-    (by row).
+    (by row). With `drop_self`, documents with the id of their query are left out.
 
     For a collection in shards: compute `judged_scores` of every shard, join them with ``numpy.fmax.reduce``, give the
     result to each shard as `scores`, and merge the tie groups with ``TieGroups.merge``.
@@ -103,6 +104,7 @@ def tie_groups(
         scores=scores,
         block=block,
         query_block=query_block,
+        drop_self=drop_self,
         progress=progress,
     )
 

@@ -6,16 +6,17 @@ memory: a mapped file is read, a Parquet file decoded, and codes are unpacked on
 
 from __future__ import annotations
 
+import mmap
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tiewise.caching import cached_property
 from tiewise.errors import InputError
 from tiewise.scoring.backends import (
     Array,
@@ -128,6 +129,7 @@ class Matrix(Storage):
     def take(self, rows: Rows) -> Array:
         """Some rows of the array."""
         assert self.array is not None
+        _check_mapped(self.array)
         if isinstance(rows, slice) and rows.stop - rows.start == self.n:
             return self.array
         return self.array[self.backend.as_index(rows)]
@@ -139,6 +141,7 @@ class Matrix(Storage):
 
     def to(self, backend: Backend) -> Storage:
         """A contiguous copy on another device."""
+        _check_mapped(self.array)
         copy = backend.to_device(self.array)
         return Matrix(backend, copy.contiguous() if hasattr(copy, "contiguous") else copy)
 
@@ -185,6 +188,7 @@ class Bits(Storage):
 
     def take(self, rows: Rows) -> Array:
         """The packed bits of some rows."""
+        _check_mapped(self.codes)
         packed = self.codes[self.backend.as_index(rows)]
         if self.dims % 8 == 0:
             return packed
@@ -202,6 +206,7 @@ class Bits(Storage):
 
     def to(self, backend: Backend) -> Storage:
         """The bits on another device."""
+        _check_mapped(self.codes)
         return Bits(backend, backend.to_device(self.codes), self.dims)
 
     @property
@@ -341,6 +346,19 @@ def segment_indices(starts: Indices, lengths: Indices) -> Indices:
 # -- from what users give ---------------------------------------------------------------------------------------------
 
 
+def _check_mapped(array: Array) -> None:
+    """Raise if an array is mapped from a file that is shorter by now: reading it would end the process (SIGBUS).
+
+    It is called before each block. A file that is cut while a block is read ends the process all the same.
+    """
+    while isinstance(getattr(array, "base", None), np.ndarray):  # a view
+        array = array.base
+    if isinstance(array, np.memmap) and isinstance(file := array.base, mmap.mmap):
+        start = array.offset - array.offset % mmap.ALLOCATIONGRANULARITY
+        if file.size() < start + len(file):  # of the file that is open, whatever is at its path by now
+            raise InputError(f"{array.filename}: became shorter while it was read. Try again.")
+
+
 def make_storage(given: Any, what: str, fn: str) -> Storage:
     """The storage of queries or documents for a score function, checked; `what` names them in messages."""
     if isinstance(given, Storage):
@@ -380,9 +398,10 @@ def _bit_storage(source: Backend, array: Array, what: str) -> Storage:
     """Bits from bytes as `packbits` makes them, or from truth values."""
     name = dtype_name(array.dtype)
     if name not in ("uint8", "bool"):
+        signed = ". Those of sentence-transformers' precision='binary' become such bytes by x.view(uint8) ^ 128"
         raise InputError(
             f"The {what} are {name}, but fn='hamming' compares bits: uint8 from packbits, bool, or quantize(..., "
-            "to='binary')."
+            f"to='binary'){signed if name == 'int8' else ''}."
         )
     if name == "bool":
         return Bits(source, pack_bits(source, array), array.shape[1])

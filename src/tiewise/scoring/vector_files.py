@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
 import numpy as np
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, name_memory_errors, prefix_errors
+from tiewise.io.compression import Reread
+from tiewise.io.parquet import parquet_errors
 from tiewise.io.tensors import read_tensors
-from tiewise.io.vectors import find_vector_columns, vectors_to_matrix
+from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.scoring.backends import Array, Backend, NumpyBackend, Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
 from tiewise.tables.optional import need
 
-__all__ = ["is_path", "open_vectors", "read_matrix"]
+__all__ = ["ParquetVectors", "is_path", "open_vectors", "read_matrix"]
 
 #: The names of the arrays in a file with several: the vectors, their ids, and for token vectors the lengths of rows.
 VECTORS, IDS, LENGTHS = "docs", "doc_ids", "lengths"
@@ -80,8 +83,7 @@ def read_matrix(path: Path_, vectors: str, ids: str) -> tuple[Array, list[Any] |
     """The vectors of one file and their ids: of an array with a name, or the only one, or of a Parquet file."""
     name = os.fspath(path)
     if Path(name).suffix.lower() in PARQUET:
-        parquet = ParquetVectors(name)
-        return parquet.take(slice(0, parquet.n)), parquet.read_ids()
+        return ParquetVectors(name).read()
     arrays = read_tensors(name, PARQUET)
     return _find_vectors(arrays, vectors, name), None if ids not in arrays else arrays[ids].tolist()
 
@@ -90,37 +92,51 @@ class ParquetVectors(Storage):
     """The vectors of a Parquet file; a row group is decoded when one of its rows is taken."""
 
     def __init__(self, name: str, dims: int | None = None):
-        self.name, self.backend, self._first_dims = name, NumpyBackend(), dims
-        arrow = need("pyarrow", "Parquet", "arrow")
+        self.name, self.backend = name, NumpyBackend()
         parquet = need("pyarrow.parquet", "Parquet", "arrow")
-        try:
+        with self._errors():
             self._file = parquet.ParquetFile(name)
-        except FileNotFoundError:
-            raise InputError(f"{name}: there is no such file.") from None
-        except (arrow.ArrowException, OSError) as error:
-            reason = str(error).splitlines()[0].rstrip(".")
-            raise InputError(f"{name}: is not readable as Parquet ({reason}).") from None
-        self._ids, self._column = find_vector_columns(self._file.schema_arrow.names, name)
-        groups = self._file.metadata
-        sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
+            names, groups = self._file.schema_arrow.names, self._file.metadata
+            sizes = [groups.row_group(number).num_rows for number in range(groups.num_row_groups)]
+        self._reread = Reread(name)
+        self._ids, self._column = find_vector_columns(names, name)
         self.offsets = np.concatenate([[0], np.cumsum(np.array(sizes, np.int64))])
         self.n = int(self.offsets[-1])
         self._read_group = lru_cache(2)(self._decode)
-        first = self._read_group(0) if self.n else np.zeros((0, 1), np.float32)
-        self.dims, self.dtype = first.shape[1], first.dtype
+        self._width: int | None = None  # of the vectors in the file
+        first = self._read_group(int(np.argmax(self.offsets > 0)) - 1) if self.n else np.zeros((0, 1), np.float32)
+        self._width, self.dtype = first.shape[1], first.dtype
+        self.dims = self._width if dims is None else dims
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Name the file in errors."""
+        with name_memory_errors(self.name), prefix_errors(self.name), parquet_errors():
+            yield
+
+    def read(self) -> tuple[Array, list[Any]]:
+        """All vectors and their ids."""
+        ids = self.read_ids()
+        return self.take(slice(0, self.n)), ids
 
     def read_ids(self) -> list[Any]:
         """The ids of all rows."""
-        ids: list[Any] = self._file.read(columns=[self._ids]).column(0).to_pylist()
-        return ids
+        with self._errors():
+            ids = ids_to_list(self._file.read(columns=[self._ids]).column(0), f"column '{self._ids}'")
+            if len(ids) != self.n:
+                raise InputError(f"has {len(ids):,} ids for {self.n:,} rows: it is damaged. Create it again.")
+            return ids
 
     def _decode(self, number: int) -> Array:
-        table = self._file.read_row_group(number, columns=[self._column])
-        where = f"{self.name}: column '{self._column}', row group {number}"
-        matrix = vectors_to_matrix(table.column(0), where)
-        if hasattr(self, "dims") and len(matrix) and matrix.shape[1] < self.dims:
-            raise InputError(f"{where} has vectors of {matrix.shape[1]} numbers, not {self.dims}. Use one length.")
-        return matrix if self._first_dims is None else matrix[:, : self._first_dims]
+        self._reread.check()
+        first, stop = self.offsets[number : number + 2].tolist()
+        with self._errors():
+            column = self._file.read_row_group(number, columns=[self._column]).column(0)
+            if len(column) != stop - first:
+                raise InputError(
+                    f"has {len(column):,} vectors for {stop - first:,} ids: it is damaged. Create it again."
+                )
+            return vectors_to_matrix(column, f"column '{self._column}'", first_row=first, dims=self._width)
 
     def take(self, rows: Rows) -> Array:
         """Some rows, from the row groups that have them."""
@@ -130,7 +146,7 @@ class ParquetVectors(Storage):
         number = np.searchsorted(self.offsets, rows, side="right") - 1
         for group in np.unique(number).tolist():
             here = np.flatnonzero(number == group)
-            out[here] = self._read_group(group)[rows[here] - self.offsets[group]]
+            out[here] = self._read_group(group)[rows[here] - self.offsets[group], : self.dims]
         return out
 
     def cut(self, dims: int) -> Storage:

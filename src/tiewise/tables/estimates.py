@@ -28,10 +28,7 @@ __all__ = [
     "is_wide",
 ]
 
-CUT_LEGEND = (
-    f"{CUT} may be another value, even outside its brackets, because lists may have been cut inside a tie group: "
-    "brackets are of the documents listed."
-)
+CUT_LEGEND = f"{CUT} may be another value{{}}, because lists may have been cut inside a tie group{{}}."
 
 
 def format_statistic(estimate: Any, name: str, write: Callable[[float], str] = PLAIN.number) -> str:
@@ -68,8 +65,12 @@ def is_wide(cut: tuple[float, float] | None, digits: int = 3) -> bool:
 
 def explain_cut_marks(table: Table) -> Table:
     """The table with a sentence on the marks of values that lists which may have been cut leave open, if it has any."""
-    marked = any(isinstance(cell, Cell) and CUT in cell.mark for row in table.rows for cell in row)
-    return replace(table, notes=(*table.notes, CUT_LEGEND)) if marked else table
+    marked = [cell for row in table.rows for cell in row if isinstance(cell, Cell) and CUT in cell.mark]
+    if not marked:
+        return table
+    has_ranges = any(cell.detail for cell in marked)
+    ranges = (", even outside its brackets", ": brackets are of the documents listed") if has_ranges else ("", "")
+    return replace(table, notes=(*table.notes, CUT_LEGEND.format(*ranges)))
 
 
 def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:

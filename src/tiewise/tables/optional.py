@@ -28,10 +28,13 @@ def need(module: str, what: str, name: str) -> Any:
         raise MissingExtraError(what, name) from None
 
 
-def lazy_names(package: str, modules: Mapping[str, str], submodules: Sequence[str] = ()) -> Callable[[str], Any]:
+def lazy_names(
+    package: str, modules: Mapping[str, str], submodules: Sequence[str] = (), hints: str = ""
+) -> Callable[[str], Any]:
     """The `__getattr__` of a package whose names are imported when they are first used.
 
-    `modules` has the names of each module, separated by blanks. `submodules` are imported as they are.
+    `modules` has the names of each module, separated by blanks. `submodules` are imported as they are. `suggest` of
+    the module `hints` ends the error for another name.
     """
     module_of = {name: module for module, names in modules.items() for name in names.split()}
 
@@ -39,7 +42,8 @@ def lazy_names(package: str, modules: Mapping[str, str], submodules: Sequence[st
         if name in submodules:
             return import_module(f"{package}.{name}")
         if name not in module_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = import_module(hints).suggest(name) if hints else ""
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         value = getattr(import_module(module_of[name]), name)
         vars(sys.modules[package])[name] = value
         return value

@@ -8,7 +8,9 @@ notebooks and on the HTML page (`PLAIN`), ``.363`` in the tables of the command 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from math import floor
 from numbers import Integral, Real
@@ -37,11 +39,15 @@ __all__ = [
     "join_names",
     "list_examples",
     "merge_notes",
+    "spell_option",
+    "spelled_for_shell",
+    "trend_note",
 ]
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
 MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
+MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 
@@ -320,6 +326,47 @@ def cut_lists_note(lists: str, effect: str = "") -> str:
     """
     advice = "If your lists were not truncated, add complete=True (--complete)."
     return f"{lists} may have been cut inside a tie group{effect}. {advice}"
+
+
+_IN_SHELL = ContextVar("in_shell", default=False)
+
+
+@contextmanager
+def spelled_for_shell() -> Iterator[None]:
+    """Inside, messages name options as the command line spells them."""
+    token = _IN_SHELL.set(True)
+    try:
+        yield
+    finally:
+        _IN_SHELL.reset(token)
+
+
+def spell_option(name: str) -> str:
+    """An option that is on, as the reader spells it.
+
+    >>> spell_option("drop_self")
+    'drop_self=True'
+    >>> with spelled_for_shell():
+    ...     spell_option("drop_self")
+    '--drop-self'
+    """
+    return f"--{name.replace('_', '-')}" if _IN_SHELL.get() else f"{name}=True"
+
+
+def trend_note(trend: tuple[int, int, int, int, bool]) -> str:
+    """The note on a run in which most lists rise; empty if they do not, or too few do to tell.
+
+    >>> trend_note((198, 2, 200, 19_000, True))
+    'In 198 of 200 lists the scores rise with the rank column. If they are distances or ranks, add distances=True.'
+    """
+    rising, _, lists, steps, by_rank = trend
+    if rising <= lists / 2 or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
+        return ""
+    where = "with the rank column" if by_rank else "from the first row to the last"
+    return (
+        f"In {rising:,} of {count_noun(lists, 'list')} the scores rise {where}. If they are distances or ranks, add "
+        f"{spell_option('distances')}."
+    )
 
 
 def list_examples(items: Iterable[object], limit: int = 3, total: int | None = None) -> str:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
@@ -96,6 +96,11 @@ class Counted(RunSource):
     score_dtype: str | None = None  # the type to which scores were rounded before counting
     judged_only: bool = False  # whether unjudged documents were removed before counting
     fingerprints: Fingerprints | None = None  # of rows, below the limit of the request
+    numbered: tuple[str, ...] = ()  # whose ids are row numbers: "query", "document"
+    has_self: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): the list has a document with the query's id
+    trend: Trend | None = None  # of the scores along the lists, or, if most do not fall, along the rank column
+    drop_self: bool = False  # whether documents with the id of their query were removed before counting
+    distances: bool = False  # whether scores were negated before counting
 
     @staticmethod
     def of(ties: TieGroups) -> Counted:
@@ -153,6 +158,8 @@ def count_lists(run: Run, request: Request) -> Counted:
         source=run.source,
         score_dtype=dtype,
         fingerprints=fingerprint_rows(run, request.fingerprint_limit) if request.fingerprint_limit else None,
+        has_self=np.isin(positions(run.query_index, request.qrels.queries), run.query[run.self_rows]),
+        trend=rounded.trend(),
     )
 
 
@@ -162,7 +169,9 @@ def _count_condensed(run: Run, request: Request) -> Counted:
     counted = count_lists(run.judged_only(request.qrels), request)
     whole = count_lists(run, replace(request, orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
-    return replace(counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True)
+    return replace(
+        counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True
+    )
 
 
 def _has_judged(lists: Run, qrels: Qrels, ties: TieGroups) -> NDArray[np.bool_]:

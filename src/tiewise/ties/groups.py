@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
@@ -122,6 +122,33 @@ class TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
         return self._keep(rows, self.qrels.take(rows))
 
+    def without(self, rows: Codes) -> TieGroups:
+        """Complete rankings without some judged documents, one row of the qrels in each query.
+
+        >>> from tiewise import notation
+        >>> ties = notation("(20)-1").without(np.array([1]))
+        >>> ties.start, ties.size, ties.length
+        (array([0, 0, 2]), array([1, 0, 1]), array([3]))
+        """
+        dropped = np.full(len(self.length), -1)
+        dropped[self.qrels.query[rows]] = np.where(self.size[rows] > 0, rows, -1)
+        of_query = dropped[self.qrels.query]
+        score = np.where(of_query >= 0, self.score[of_query], np.nan)  # that of the dropped document
+        tied, own = score == self.score, of_query == np.arange(len(of_query))
+        lowest = np.where(dropped >= 0, self.score[dropped], np.nan) == self.lowest
+        return replace(
+            self,
+            score=np.where(own, np.nan, self.score),
+            start=np.where(own, 0, self.start - (score > self.score)),
+            size=np.where(own, 0, self.size - tied),
+            length=self.length - (dropped >= 0),
+            lowest_size=self.lowest_size - lowest,
+            before={
+                order: np.where(own, 0, before - (tied & (before[of_query] < before)))
+                for order, before in self.before.items()
+            },
+        )
+
     def _keep(self, rows: Codes, qrels: Qrels) -> TieGroups:
         """The same rankings with these judgments, which are some rows of the qrels."""
         return replace(
@@ -198,8 +225,8 @@ class TieGroups:
         kept = (self.size > 0) & (self.score == whole.lowest[query])
         may_be_there = kept | ((self.size == 0) & (self.qrels.label >= 0))
         end = CondensedEnd(np.bincount(query[kept], minlength=n), np.bincount(query[may_be_there], minlength=n))
-        counts = {"lowest": whole.lowest, "lowest_size": whole.lowest_size, "may_go_on": whole.may_be_truncated}
-        return replace(self, **counts, condensed_end=end)
+        lowest, size, may_go_on = whole.lowest, whole.lowest_size, whole.may_be_truncated
+        return replace(self, lowest=lowest, lowest_size=size, may_go_on=may_go_on, condensed_end=end)
 
     @property
     def last_start(self) -> Codes:
@@ -252,7 +279,9 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged))
+        merged = replace(
+            first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged)
+        )
         return merged if first.condensed_end is None else merged.condensed_from(merged)
 
     def counts(self) -> Counts:

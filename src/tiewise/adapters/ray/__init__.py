@@ -77,6 +77,8 @@ def evaluate(
         oblivious=checked.oblivious,
         score_dtype=checked.score_dtype,
         judged_only=checked.judged_only,
+        drop_self=checked.drop_self,
+        distances=checked.distances,
         tools=tools,
         format=format,
         address=address,
@@ -93,6 +95,8 @@ def count(
     oblivious: str | None = "trec_eval",
     score_dtype: str | None = None,
     judged_only: bool = False,
+    drop_self: bool = False,
+    distances: bool = False,
     tools: bool = False,
     format: str | None = None,
     address: str | None = None,
@@ -103,9 +107,10 @@ def count(
     Arguments are those of `evaluate`. `measures` only matter where `oblivious` names a tool whose tie-break order or
     score type depends on the measure.
     """
-    Options(oblivious=oblivious, score_dtype=score_dtype)  # raises if one is invalid
+    edits = {"drop_self": Options(oblivious=oblivious, score_dtype=score_dtype).drop_self or drop_self}
+    edits["distances"] = distances
     orders = _tie_orders(resolve_measures(measures), oblivious, tools)
-    counter = RunCounter(as_qrels(qrels), orders, format, score_dtype=score_dtype, judged_only=judged_only)
+    counter = RunCounter(as_qrels(qrels), orders, format, score_dtype=score_dtype, judged_only=judged_only, **edits)
     files = _list_files(shards)
     with connect(address) as ray:
         return _count_shards(ray, counter, files, progress)

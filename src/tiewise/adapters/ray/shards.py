@@ -18,9 +18,11 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, project
 from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
+from tiewise.io.edited_run import edit_source
 from tiewise.tables.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.fingerprints import sample_limit
@@ -65,6 +67,8 @@ class ShardCounter(ABC):
     orders: Mapping[str, Sequence[str]]  # tie-break orders by score type
     score_dtype: str | None = field(default=None, kw_only=True)  # round scores to this type first
     judged_only: bool = field(default=False, kw_only=True)  # remove unjudged documents first
+    drop_self: bool = field(default=False, kw_only=True)  # remove documents with the id of their query first
+    distances: bool = field(default=False, kw_only=True)  # negate scores first
     complete: ClassVar[bool] = False  # every shard ranks all of its documents for all queries
 
     @abstractmethod
@@ -89,7 +93,7 @@ class RunCounter(ShardCounter):
         self, shard: Shard, scores: Floats | None = None, fingerprint_limit: int = 0
     ) -> tuple[ShardSummary, ShardCounts]:
         """See `ShardCounter`."""
-        run = self._open(shard).count(
+        run = edit_source(self._open(shard), drop_self=self.drop_self, distances=self.distances).count(
             self.qrels,
             sorted(set().union(*self.orders.values())),
             tuple(self.orders),
@@ -174,6 +178,8 @@ def merge_shards(counter: ShardCounter, count_all: CountAll, names: Sequence[str
         **({} if counter.complete else _merge_facts(shards, names, ties_known=cut == "query")),
         score_dtype=counter.score_dtype,
         judged_only=counter.judged_only,
+        drop_self=counter.drop_self,
+        distances=counter.distances,
         shards=len(shards),
         cut=cut,
         moved=moved,
@@ -205,9 +211,11 @@ def _merge_facts(shards: Sequence[ShardSummary], names: Sequence[str], ties_know
         whole = hashes[0] if len(hashes) == 1 else sha256("\n".join(hashes).encode()).hexdigest()
         name = names[0] if len(names) == 1 else f"{names[0]} … {names[-1]} ({len(names):,} shards)"
         facts["source"] = Source(name, whole, ", ".join(sorted({source.format for source in sources})))
+    facts["has_self"] = np.logical_or.reduce([one.has_self for one in each if one.has_self is not None])
     unjudged = [query for shard in shards for query in shard.unjudged]
     if ties_known and len(set(unjudged)) == len(unjudged):
         facts["tied_rows"] = sum(one.tied_rows or 0 for one in each)
+        facts["trend"] = Trend.sum(one.trend for one in each if one.trend is not None)
         if each[0].new_ties is not None:
             facts["new_ties"] = sum(one.new_ties or 0 for one in each)
     return facts

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,12 +17,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiewise import scoring
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.errors import InputError
-from tiewise.io.vectors import find_vector_columns, vectors_to_matrix
+from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.scorers import make_scorer
+from tiewise.scoring.vector_files import ParquetVectors
 from tiewise.tables.optional import need
 from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import EXAMPLES, Counted
@@ -51,7 +52,7 @@ class Vectors:
         """The ids and vectors of an Arrow table."""
         ids, vectors = find_vector_columns(table.column_names, source)
         matrix = vectors_to_matrix(table.column(vectors), f"{source}: column '{vectors}'")
-        return Vectors(table.column(ids).to_pylist(), matrix, source)
+        return Vectors(ids_to_list(table.column(ids), f"{source}: column '{ids}'"), matrix, source)
 
     @contextmanager
     def name_source(self) -> Iterator[None]:
@@ -152,13 +153,5 @@ def _read(shard: Shard) -> Vectors:
         return replace(
             block, source=f"data set, in the block that begins with {list_examples(block.ids[:1]) or 'nothing'}"
         )
-    arrow = need("pyarrow", "Parquet", "arrow")
-    parquet = need("pyarrow.parquet", "Parquet", "arrow")
-    try:
-        with parquet.ParquetFile(shard) as file:
-            table = file.read(columns=find_vector_columns(file.schema_arrow.names, shard))
-    except FileNotFoundError:
-        raise InputError(f"{shard}: there is no such file.") from None
-    except (arrow.ArrowException, OSError) as error:
-        raise InputError(f"{shard}: is not readable as Parquet ({str(error).splitlines()[0].rstrip('.')}).") from None
-    return Vectors.from_table(table, shard)
+    matrix, ids = ParquetVectors(shard).read()
+    return Vectors(ids, matrix, shard)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.adapters.sentence_transformers.views import CrossEncoderView
+from tiewise.adapters.sentence_transformers.views import CrossEncoderView, package
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, TiewiseWarning
@@ -99,6 +99,9 @@ class RetrievalEvaluator(TieAwareEvaluator):
     corpus_ids: Sequence[Any]
     relevant_docs: Mapping[Any, Any]
     score_functions: dict[str, Callable[[Any, Any], Any]]
+    truncate_dim: int | None
+    batch_size: int
+    show_progress_bar: bool
 
     def __init__(self, queries: Any, corpus: Any, relevant_docs: Any, *args: Any, **kwargs: Any):
         super().__init__(queries, corpus, relevant_docs, *args, **kwargs)  # type: ignore[call-arg]
@@ -118,6 +121,14 @@ class RetrievalEvaluator(TieAwareEvaluator):
                 TiewiseWarning,
                 stacklevel=2,
             )
+
+    def embed_inputs(self, model: Any, sentences: Any, encode_fn_name: str | None = None, **kwargs: Any) -> Any:
+        """The library's embeddings; those of a SparseEncoder without `truncate_dim`, which it does not take."""
+        if not isinstance(model, package().SparseEncoder) or self.truncate_dim is not None:
+            return super().embed_inputs(model, sentences, encode_fn_name, **kwargs)  # type: ignore[misc]
+        encode = getattr(model, f"encode_{encode_fn_name}") if encode_fn_name else model.encode
+        options = {"batch_size": self.batch_size, "show_progress_bar": self.show_progress_bar}
+        return encode(sentences, convert_to_tensor=True, **options, **kwargs)
 
     def compute_all_metrics(self, *args: Any, **kwargs: Any) -> Any:
         """The library's numbers; records the scores for ours."""
@@ -263,8 +274,8 @@ class _Scorer:
         queries = self._encode("encode_query", [query for query, _ in groups], prompt_name=prompt, **options)
         documents = self._encode("encode_document", [document for _, document in pairs], **options)
         scores, start = [], 0
-        for query, (_, size) in zip(queries, groups, strict=True):
-            similarity = self._model.similarity(query[None], documents[start : start + size])[0]
+        for query, (_, size) in enumerate(groups):
+            similarity = self._model.similarity(_rows(queries, query, 1), _rows(documents, start, size))[0]
             scores.append(similarity.double().cpu().numpy())
             start += size
         return np.concatenate(scores)
@@ -272,6 +283,11 @@ class _Scorer:
     def _encode(self, method: str, texts: Sequence[Any], **options: Any) -> Any:
         encode = getattr(self._model, method, self._model.encode)
         return encode(texts, convert_to_tensor=True, **options)
+
+
+def _rows(embeddings: Any, start: int, count: int) -> Any:
+    """Some rows of a tensor, which may be sparse."""
+    return embeddings.narrow_copy(0, start, count) if embeddings.is_sparse else embeddings[start : start + count]
 
 
 def _check_one_column(scores: Any) -> Any:

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from tiewise.adapters.last_layer import LastLayer, find_classifier, find_language_head, resolve_label
+from tiewise.adapters.last_layer import (
+    LastLayer,
+    find_classifier,
+    find_language_head,
+    labels_are_independent,
+    resolve_label,
+)
 from tiewise.adapters.replicas import Change, make_replica
 from tiewise.errors import InputError
 
@@ -36,6 +42,7 @@ class Head:
         if not hasattr(network, "base_model"):
             raise InputError(f"The CrossEncoder runs on {type(network).__name__}. Load it with backend='torch'.")
         self._names = getattr(network.config, "id2label", None)
+        self._independent = labels_are_independent(network.config)
         if positive is not None:
             self.label()
         self.tokens: list[int] | None = None
@@ -54,7 +61,7 @@ class Head:
         """Whether labels compete, so that a pair is ranked by log-odds; with sigmoids, labels are independent."""
         from torch import nn
 
-        return isinstance(self.own, (nn.Softmax, nn.LogSoftmax, nn.Identity))
+        return isinstance(self.own, (nn.Softmax, nn.LogSoftmax, nn.Identity)) and not self._independent
 
     def describe_ranking(self) -> str:
         """What pairs are ranked by if there are several labels, in words."""

@@ -71,7 +71,11 @@ class CrossEncoderView:
         kwargs.pop("apply_softmax", None)  # log-odds have its order
         convert = {name: kwargs.pop(name) for name in ("convert_to_numpy", "convert_to_tensor") if name in kwargs}
         last = Identity() if compete else activation_fn
-        scores = self.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
+        runner: Any = copy.copy(self)
+        if compete:  # log-odds are rounded, not logits
+            runner.__dict__["_tiewise"] = wide = copy.copy(head)
+            wide.precision = "float64"
+        scores = runner.predict(pairs, activation_fn=last, convert_to_tensor=True, **kwargs)
         if compete and scores.numel():
             compute = scoring.score if head.level == "score" else scoring.logit
             with without_autocast(scores):

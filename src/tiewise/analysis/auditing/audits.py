@@ -23,11 +23,13 @@ from tiewise.analysis.auditing.verdict import decide_verdict, describe_differenc
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
+from tiewise.analysis.options import Missing, OptionNames
 from tiewise.analysis.reports import Z_LIMIT, Report
-from tiewise.data.runs import Run
 from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
+from tiewise.io.edited_run import edit_source
+from tiewise.io.memory_run import MemoryRun
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -36,7 +38,7 @@ from tiewise.metrics.tool_rules import Rule
 from tiewise.tables.estimates import estimate_table
 from tiewise.tables.model import Code, Part, Section, Table
 from tiewise.tables.results import Result
-from tiewise.tables.wording import capitalize_first, count_noun, format_percent
+from tiewise.tables.wording import capitalize_first, count_noun, format_percent, trend_note
 from tiewise.ties.counted import RunSource
 
 __all__ = ["CUTOFFS", "Audit", "audit"]
@@ -57,6 +59,9 @@ def audit(
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     cutoffs: Iterable[int] = CUTOFFS,
     complete: bool = False,
+    missing: Missing = "zero",
+    drop_self: bool = False,
+    distances: bool = False,
     library: str | None = None,
     comparisons: Iterable[PairComparison] = (),
     checks: Mapping[str, float | Iterable[float]] | Mapping[Measure, float | Iterable[float]] | None = None,
@@ -74,6 +79,7 @@ def audit(
     - `measures`: the measures to compute with judgments, as `evaluate` takes them.
     - `cutoffs`: the ranks across which ties are counted.
     - `complete`: the lists were not truncated, even if they end inside a tie group.
+    - `missing`, `drop_self`, `distances`: as in `evaluate`; the last two are for the reference too.
     - `library`: the library for which the remedy shows its line of code: ``"sentence-transformers"``,
       ``"transformers"``, ``"index"``, ``"reranker"`` or ``"own"``; None for all but the reranker.
     - `comparisons`: this run against others, as ``compare(…).pair("A", "B")`` returns them. They show whether tie order
@@ -89,7 +95,9 @@ def audit(
     >>> found.grid, found.tied_share, found.largest_group
     ('float16', 1.0, 6)
     """
-    rows = as_run(run)
+    edits = {"drop_self": drop_self, "distances": distances}
+    source = edit_source(run if isinstance(run, RunSource) else MemoryRun(as_run(run)), **edits)
+    rows = source.rows()
     if not len(rows):
         raise InputError("The run has no rows: there is nothing to audit.")
     if library is not None and library not in LIBRARIES:
@@ -103,17 +111,17 @@ def audit(
     if qrels is None and (pairs or limits):
         raise InputError(f"{'comparisons' if pairs else 'checks'} needs judgments: give the audit qrels (--qrels).")
     qrels = None if qrels is None else as_qrels(qrels)
-    report = None if qrels is None else _evaluate(qrels, run, rows, [*resolve_measures(measures), *limits], complete)
+    options = OptionNames(missing=missing, complete=complete, drop_self=drop_self, distances=distances)
+    report = None if qrels is None else _evaluate(qrels, source, [*resolve_measures(measures), *limits], options)
     scores = infer_score_grid(ties.score, ties.size)
     evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
-        other = as_run(reference)
-        its_report = (
-            None if report is None else _evaluate(qrels, reference, other, report.measures, complete, oblivious=None)
-        )
-        fidelity = measure_fidelity(rows, other, report, its_report)
+        other = edit_source(reference if isinstance(reference, RunSource) else MemoryRun(as_run(reference)), **edits)
+        options = OptionNames(**options, oblivious=None)
+        its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
+        fidelity = measure_fidelity(rows, other.rows(), report, its_report)
     effects = None if report is None else measure_effects(report)
     reversals = find_reversals(report, pairs, limits) if report is not None and (pairs or limits) else None
     verdict = decide_verdict(evidence, across, effects, reversals, fidelity, library)
@@ -148,6 +156,7 @@ def audit(
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
+        notes=tuple(filter(None, [trend_note(rows.trend())])) if report is None else report.input_notes,
         report=report,
         z_by_order={} if report is None else _z_by_order(report),
         effects=effects or (),
@@ -191,11 +200,10 @@ def _parse_checks(checks: Any) -> dict[Measure, list[float]]:
     return found
 
 
-def _evaluate(qrels: Any, run: Any, rows: Run, measures: Any, complete: bool, **options: Any) -> Report:
+def _evaluate(qrels: Any, run: RunSource, measures: Any, options: OptionNames) -> Report:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the audit counts truncated lists itself
-        # a source may have been counted already; anything else was read into `rows`
-        return evaluate(qrels, run if isinstance(run, RunSource) else rows, measures, complete=complete, **options)
+        return evaluate(qrels, run, measures, **options)
 
 
 def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
@@ -250,6 +258,7 @@ class Audit(Result):
     piles: tuple[Pile, ...]  #: scores at the limits 1 and 0
 
     # -- their effect
+    notes: tuple[str, ...]  #: on what was given: queries left out, ids that do not match, scores that may be distances
     report: Report | None  #: every measure over the orders of ties; None without judgments
     z_by_order: Mapping[str, Mapping[str, float]]  #: by order of ties and measure; beyond ±4 an order knows the labels
     effects: tuple[Effect, ...]  #: of tie order on each measure; empty without judgments
@@ -332,6 +341,8 @@ class Audit(Result):
             ],
             "across": {str(rank): lists for rank, lists in self.across.items()},
             "piles": [one._asdict() for one in self.piles],
+            "notes": list(self.notes),
+            "measured_queries": None if report is None else report.queries,
             "measures": None if report is None else report.to_dict()["measures"],
             "tools": None if report is None else [asdict(row) for row in report.oblivious_by_tool()],
             "z_by_order": None if report is None else {order: dict(zs) for order, zs in self.z_by_order.items()},
@@ -368,10 +379,12 @@ class Audit(Result):
         if self.advice is not None:
             code = {LIBRARIES[library]: line for library, line in self.advice.code.items()}
             parts += [self.advice.text, *([Code(code)] if code else [])]
-        return Section(parts, f"Audit{f' of {self.name}' if self.name else ''}: effect of ties {self.grade}")
+        title = f"Audit{f' of {self.name}' if self.name else ''}: effect of ties {self.grade}"
+        return Section(parts, title, self.notes)
 
     def _records(self) -> Table:
         return Table.of_nested(self.to_dict())
 
     def __repr__(self) -> str:
-        return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *([self.remedy] if self.remedy else [])])
+        remedy = [self.remedy] if self.remedy else []
+        return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *remedy, *self.notes])

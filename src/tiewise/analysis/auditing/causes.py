@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from tiewise.analysis.auditing.even_steps import EvenSteps, find_even_steps
@@ -16,6 +15,7 @@ from tiewise.analysis.auditing.gaps import BY_CHANCE, measure_small_gaps
 from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
 from tiewise.analysis.auditing.quantization import ScoreGrid
 from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
+from tiewise.caching import cached_property
 
 __all__ = ["LIBRARIES", "MIN_ROWS", "PROBLEMS", "Evidence", "Remedy", "collect_evidence"]
 

@@ -6,8 +6,8 @@ width of the interval over queries. The grade says what follows from that:
 - ``none``: the range is below .00005, so no order changes four digits
 - ``minor``: x is below .0005 and below h / 10
 - ``report``: x is larger, but reverses nothing: report the expected values
-- ``decides``: the order of a named tool, or at least 2.5 % of random orders, reverses a comparison or a check; or x is
-  at least h
+- ``decides``: the order of a named tool, or at least 2.5 % of random orders, reverses a check, or a comparison that is
+  significant over queries; or x is at least h
 - ``unknown``: documents are tied, and there are no judgments
 
 Lists that may have been cut inside a tie group are worth a report, whatever the order of the documents listed changes:
@@ -104,7 +104,12 @@ class Reversal:
     result: str  #: ``A against B in nDCG@10``, or ``the check of nDCG@10 at .45``
     share: float  #: of random orders that reverse it
     tools: tuple[str, ...]  #: the named tools whose order does
-    significant: bool | None = None  #: whether a comparison is significant over queries; None for a check, or one query
+    significant: bool | None = None  #: whether a comparison is significant over queries; None for a check
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether someone claims the result: it is significant, or a check."""
+        return self.significant is not False
 
     def __str__(self) -> str:
         orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
@@ -152,7 +157,7 @@ def _reversed_comparison(pair: PairComparison) -> Reversal:
     if abs(gap) <= ATOL:  # no order of the two is expected: it is open if each can lead
         share = min(pair.probability, pair.probability_less)
     against = pair.winners.get(second, []) if abs(gap) > ATOL or pair.flip else []
-    significant = {"yes": True, "unclear": False}.get(pair.answers.other_queries)
+    significant = pair.answers.other_queries == "yes"
     name = f"{first} against {second} in {pair.measure}"
     return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against), significant)
 
@@ -171,7 +176,10 @@ def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
 
 
 def grade_ties(effects: Iterable[Effect], reversals: Sequence[Reversal]) -> Grade:
-    """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal."""
-    if reversals:
+    """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal.
+
+    A comparison that is not significant claims nothing that tie order could reverse.
+    """
+    if any(one.is_claimed for one in reversals):
         return "decides"
     return max((effect.grade for effect in effects), key=RANKED.index, default="none")

@@ -20,7 +20,7 @@ __all__ = ["Verdict", "decide_verdict", "describe_difference"]
 MIN_DIFFERENCE = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
 MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does
-TOP = 10  # ties across deeper cutoffs matter only if there are no cutoffs up to this rank
+TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cutoffs up to this rank
 MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
 
 #: Problems with a remedy that is worth while even if the ties change nothing.
@@ -104,11 +104,16 @@ def _judge_ties(
 
 
 def _judge_without_judgments(share: Mapping[int, float], tied: str, cause: str | None) -> _Finding:
-    top = [rank for rank in share if rank <= TOP] or list(share)
-    rank = max(top, key=lambda rank: share[rank], default=None)
-    crossed = 0.0 if rank is None else share[rank]
-    where = f"a tie lies across rank {rank} in {format_percent(crossed, in_words=True)} of lists"
-    facts = f"{tied}; {where}" if crossed else f"{tied}; no tie lies across a cutoff of interest"
+    top = {rank: lists for rank, lists in share.items() if rank <= TOP} or share
+    crossed = max(top.values(), default=0.0)
+    shown = top if crossed else share
+    rank = max(shown, key=lambda rank: shown[rank], default=None)
+    if rank is None:
+        facts = tied
+    elif shown[rank]:
+        facts = f"{tied}; a tie lies across rank {rank} in {format_percent(shown[rank], in_words=True)} of lists"
+    else:
+        facts = f"{tied}; no tie lies across rank {join_names([str(one) for one in share], 'or', limit=len(share))}"
     text = f"Effect of ties unknown without judgments: {facts}. Judgments (--qrels, qrels=) show what that changes."
     return _Finding("unknown", text, crossed >= MIN_LIST_SHARE or cause == "constant")
 
@@ -130,10 +135,9 @@ def _describe_untied(evidence: Evidence, fidelity: Fidelity | None) -> str:
 
 def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Reversal] | None, tied: str) -> _Finding:
     grade, cut = grade_ties(effects, reversals or ()), _describe_cuts(effects)
-    if reversals:
-        more = len(reversals) - MAX_REVERSALS
-        reasons = "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
-        return _Finding(grade, f"Tie order can reverse a result: {tied}; {reasons}.{cut}", True)
+    claimed = [one for one in reversals or () if one.is_claimed]
+    if claimed:
+        return _Finding(grade, f"Tie order can reverse a result: {tied}; {_list_reversals(claimed)}.{cut}", True)
     if grade == "none":
         text = f"Its ties change nothing: {tied}; no tie order changes a measure by .00005 or more."
         return _Finding(grade, text, False)
@@ -141,13 +145,22 @@ def _judge_by_consequences(effects: Sequence[Effect], reversals: Sequence[Revers
     if gravest.grade_by_order == "none":
         unchanged = "no order of the documents listed changes a measure by .00005 or more"
         return _Finding(grade, f"Report the bounds: {tied}; {unchanged}.{cut}", False)
-    if grade == "minor":
-        return _Finding(grade, f"Its ties change little: {tied}; {gravest}.", False)
-    if grade == "decides":
-        return _Finding(grade, f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{cut}", True)
     kept = "" if reversals is None else " No comparison or check is reversed."
+    if reversals:
+        kept = f" No check or significant comparison is reversed; {_list_reversals(reversals)}."
+    if grade == "minor":
+        return _Finding(grade, f"Its ties change little: {tied}; {gravest}.{kept * bool(reversals)}", False)
+    if grade == "decides":
+        text = f"Tie order matters as much as the choice of queries: {tied}; {gravest}.{kept * bool(reversals)}{cut}"
+        return _Finding(grade, text, True)
     text = f"Report the expected values: {tied}; {gravest}.{kept}{cut}"
     return _Finding(grade, text, gravest.grade_by_order == "report")
+
+
+def _list_reversals(reversals: Sequence[Reversal]) -> str:
+    """The first reversals, and how many more there are."""
+    more = len(reversals) - MAX_REVERSALS
+    return "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
 
 
 def _describe_cuts(effects: Sequence[Effect]) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from hashlib import blake2b
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.comparison.distribution import Distribution
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.arrangements import Arrangements, arrange
 from tiewise.metrics.definition import Measure

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from numbers import Number
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -20,6 +21,7 @@ from tiewise.data.columns import by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
 from tiewise.io import as_qrels, as_source
+from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.names import MeasureLike
@@ -52,7 +54,8 @@ def compare(
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
     `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
-    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `oblivious`, `samples`).
+    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `drop_self`, `distances`,
+    `oblivious`, `samples`).
 
     - `baseline`: the system that all others are compared with; without one, all pairs are compared.
     - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
@@ -60,7 +63,7 @@ def compare(
       one order for all runs, and another in each query.
     - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. If
       all differences are equal, ``"t"`` has no variance to divide by, and the permutation test is used.
-    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of everything that is drawn.
+    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of all random draws.
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
     >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
@@ -80,6 +83,8 @@ def compare(
             )
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
+    if any(isinstance(run, Mapping) and any(isinstance(x, Number) for x in run.values()) for run in runs.values()):
+        raise InputError("These are the lists of one run. Name each run: {'A': run, 'B': other}.")
     named = by_name(runs, "system")
     baseline = None if baseline is None else identifier(baseline, "system")
     if len(named) < 2:
@@ -93,6 +98,7 @@ def compare(
     sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(f"Run '{name}'"):
+            check_not_swapped(qrels, named[name], judged)
             evaluation = Evaluation.of(judged, source, checked, chosen)
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
@@ -102,9 +108,9 @@ def compare(
         raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
     if orders != "independent":  # an order for several runs is an order of all their documents
         kept = {measure: align(systems, measure).kept for measure in measured}
-        for system, source in zip(systems, sources.values(), strict=True):
+        for system in systems:
             with prefix_errors(f"Run '{system.name}'"):
-                system.find_documents(source.rows(), kept, across_queries=orders == "shared")
+                system.find_documents(kept, across_queries=orders == "shared")
     compared = Compared(systems, measured, baseline, orders, test, confidence, resamples, seed)
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)

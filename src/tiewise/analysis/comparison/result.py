@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from importlib import import_module
 from itertools import combinations
 from typing import Any
@@ -25,6 +24,7 @@ from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_t
 from tiewise.analysis.incomplete_runs import cut_note, find_open
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, Pairs, Test
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, identifier
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError, MeasureError

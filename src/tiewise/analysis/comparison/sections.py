@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import numpy as np
 from tiewise.analysis.comparison.answers import ALPHA, QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.significance import ATOL
+from tiewise.caching import cached_property
 from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate

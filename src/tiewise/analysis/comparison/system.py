@@ -18,7 +18,6 @@ from tiewise.analysis.comparison.shared_order import TiedDocuments, sample_share
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import sum_over_queries
@@ -94,10 +93,11 @@ class System:
             self._tied[measure] = TiedGroups(measure, self._evaluation.grouped(measure), kept)
         return self._tied[measure]
 
-    def find_documents(self, run: Run, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
+    def find_documents(self, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
         """Find all documents of these groups, for each measure: an order for several runs needs them."""
-        options = self._evaluation.options
-        whole = run if options.score_dtype is None else run.projected(options.score_dtype)
+        options, source = self._evaluation.options, self._evaluation.source
+        assert source is not None
+        whole = source.rows() if options.score_dtype is None else source.rows().projected(options.score_dtype)
         for measure, queries in kept.items():
             condensed = options.judged_only or measure.judged_only
             run = whole.judged_only(self._evaluation.qrels) if condensed else whole
@@ -169,6 +169,8 @@ class System:
         """Whether a tool's definition and queries give the same expectation as ours here; `expected` is a cache."""
         rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
         assert rule is not None
+        if self.report.drops_self(TOOLS[tool]):
+            return False
         own = rule.measure or measure
         key = (own, rule.retrieved_only)
         if key == (measure, False) and len(ours) == len(self._evaluation.qrels.queries):

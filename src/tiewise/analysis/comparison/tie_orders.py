@@ -64,9 +64,7 @@ class _Sum:
     std_error: float | None = None
 
 
-def analyze_tie_orders(
-    systems: Sequence[System], values: Aligned, orders: Orders, *, seed: int
-) -> TieOutcome:
+def analyze_tie_orders(systems: Sequence[System], values: Aligned, orders: Orders, *, seed: int) -> TieOutcome:
     """What the orders of ties make of the difference of two systems, or of the value of one.
 
     `values` has a column for each of the systems.
@@ -79,7 +77,11 @@ def analyze_tie_orders(
     total = _Sum(minimum, maximum, variance, exact_range=exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
         total = _in_one_order(systems, values, total, across_queries=orders == "shared", seed=seed)
-    n, scale, expected = len(values.queries), values.scale, float(sum_over_queries(values.difference)) / len(values.queries)
+    n, scale, expected = (
+        len(values.queries),
+        values.scale,
+        float(sum_over_queries(values.difference)) / len(values.queries),
+    )
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
     if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
         probabilities = Probabilities.of_sign(expected)

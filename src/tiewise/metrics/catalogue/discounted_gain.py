@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.parts import (
     Binary,
@@ -18,10 +18,11 @@ from tiewise.metrics.catalogue.parts import (
     spell_levels,
 )
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import linear_moments
-from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+from tiewise.metrics.engine import mean_and_variance
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import row_sum
+from tiewise.metrics.segments import heads, segment_sum
 
 __all__ = ["DCG", "RBP", "RBPresid", "TrecRBP", "nDCG"]
 
@@ -95,6 +96,31 @@ def _rank_biased_weight(rank: Floats, p: float) -> Floats:
     return (1 - p) * p ** (rank - 1)
 
 
+def _unjudged_weight(
+    p: float, query: Codes, start: Floats, end: Floats, share: Floats, n_queries: int
+) -> tuple[Floats, Floats]:
+    """The weight of unjudged documents above the last rank of a list's last group, and that rank, for each query.
+
+    Groups follow each other by query and rank; `share` of the weight of each one is unjudged. What lies between groups
+    is unjudged. It is added up, since 1 minus the weight of judged documents need not be 0 if all are judged.
+    """
+    first = heads(query) == np.arange(len(query))
+    above = np.where(first, 0.0, np.roll(end, 1))
+    between = np.where(above < start, p**above - p**start, 0.0)
+    last = np.zeros(n_queries)
+    np.maximum.at(last, query, end)
+    return segment_sum(query, between + share * (p**start - p**end), n_queries), last
+
+
+def _unjudged_in_groups(
+    p: float, q: GroupedJudgments, judged: NDArray[Any], depth: NDArray[Any]
+) -> tuple[Floats, Floats]:
+    """The same, expected over the orders of ties, with `judged` documents in each tie group."""
+    depth, share = depth[q.group_query], (q.group_size - judged) / q.group_size
+    start, end = np.minimum(q.group_start, depth), np.minimum(q.group_start + q.group_size, depth)
+    return _unjudged_weight(p, q.group_query, start, end, share, q.n_queries)
+
+
 class _RBP(Binary):
     """Rank-biased precision: (1 − p) · Σ p^(rank−1) over the relevant documents; `residual` is what is unknown.
 
@@ -107,14 +133,15 @@ class _RBP(Binary):
     RBP(p=0.5)
     """
 
+    distinguishes_unjudged = True  # in its residual
     p: float = param(0.8, above=0, below=1, shown=True)
     gains: str = param("binary", choices=("binary", "graded", "judged"))
     max: float = param(1, above=0)
 
-    def __call__(self, /, **params: Any) -> _RBP:
+    def __call__(self, /, *unnamed: Any, **params: Any) -> _RBP:
         if {"p", "phi"} <= params.keys():
             raise MeasureError("RBP: p and phi are two names of one parameter. Give one of them.")
-        return super().__call__(**{"p" if name == "phi" else name: value for name, value in params.items()})
+        return super().__call__(*unnamed, **{"p" if name == "phi" else name: value for name, value in params.items()})
 
     def gain(self, label: Floats) -> Floats:
         if self.gains == "binary":
@@ -129,15 +156,21 @@ class _RBP(Binary):
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return _rank_biased_weight(rank, self.p)
 
-    def judged_weight(self) -> Measure | None:
-        return None if self.gains == "judged" else self(gains="judged")
+    def residual(self, q: GroupedJudgments) -> Floats | None:
+        if self.gains == "judged":
+            return None
+        weight, end = _unjudged_in_groups(self.p, q, q.n_judged, self.depth(q))
+        return weight + self.p**end
 
 
 RBP = measure(_RBP)
 
 
 class _TrecRBP(LevelGains):
-    """Rank-biased precision as trec_eval 10 defines it: gains are divided by the query's highest one, if above 1.
+    """Rank-biased precision as trec_eval 10 defines it: gains are divided by the highest, at least by 1.
+
+    The highest is that of the query's judged documents and of the gains that `gains` gives to labels, whether or not
+    the query has these labels.
 
     >>> TrecRBP(p=0.5).of("(20)1")
     TrecRBP(p=0.5) 0.4375 [0.3125, 0.5625]
@@ -169,11 +202,12 @@ class _RBPresid(Measure):
     """
 
     takes_cutoff = False
+    additive = False
     p: float = param(0.9, above=0, below=1, shown=True)
     aliases = ("rbp_resid",)
 
     def gain(self, label: Floats) -> Floats:
-        return -(label >= 0).astype(np.float64)  # taken from 1
+        return -(label >= 0).astype(np.float64)  # a judged document lowers it
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         return label >= 1
@@ -181,27 +215,30 @@ class _RBPresid(Measure):
     def key(self, label: Floats) -> Floats:
         return self.gain(label)
 
-    def _weight(self, rank: Floats) -> Floats:
-        return _rank_biased_weight(rank, self.p)
+    def values(self, order: Order) -> Floats:
+        rows = order.rank <= order.grouped.length[order.query]
+        rows &= order.label >= 0
+        query, rank = order.query[rows], order.rank[rows]
+        weight, end = _unjudged_weight(self.p, query, rank - 1, rank, np.zeros(len(rank)), order.n_queries)
+        length = order.grouped.length
+        all_judged = np.bincount(query, minlength=order.n_queries) == length
+        return np.where(all_judged, 0.0, weight + self.p**end)
 
-    def base(self, q: GroupedJudgments) -> Floats:
-        return (q.length > 0).astype(np.float64)
-
-    def terms(self, order: Order) -> Floats:
-        gain, length = self.gain(order.label), order.grouped.length[order.query]
-        all_judged = (order.rank == length) & (order.count_before(gain < 0) == length - 1)
-        return gain * (self._weight(order.rank) + np.where(all_judged, self.p**length, 0.0))
-
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        payoff, length = self._weight(block.rank), block.of_query(block.grouped.length)
-        mean, variance = linear_moments(payoff, block)
-        # If the list ends in this group and is judged up to it, the group's ranks may hold judged documents alone.
-        ends = (block.start + block.inside == length) & (block.above(self.gain(block.label)) == -block.start)
-        held = np.maximum(block.relevant - block.slot, 0.0) / np.maximum(block.size - block.slot, 1.0)
-        chance = np.where(ends, np.prod(np.where(block.within, held, 1.0), axis=1, keepdims=True), 0.0)
-        whole, tail = row_sum(np.where(block.within, payoff, 0.0)), self.p**length
-        covariance = chance * (whole + mean)  # `mean` is negative
-        return mean - chance * tail, variance + tail * (tail * chance * (1 - chance) + 2 * covariance)
+    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        judged = q.in_group(q.label >= 0)
+        weight, end = _unjudged_in_groups(self.p, q, judged, q.length)
+        # Only the last tie group may hold unjudged documents if all ranks are to hold judged ones.
+        inside = np.minimum(q.length[q.group_query] - q.group_start, q.group_size)
+        held = np.minimum(judged, inside)
+        chance = np.ones(q.n_queries)
+        chance[segment_sum(q.group_query, held, q.n_queries) < q.length] = 0.0
+        some = np.flatnonzero((chance[q.group_query] > 0) & (judged < q.group_size))
+        if len(some):
+            drawn = hypergeometric(q.group_size[some], judged[some], inside[some])
+            chance[q.group_query[some]] = drawn[np.arange(len(some)), inside[some]]
+        _, variance = mean_and_variance(RBP(p=self.p, rel=0), q)
+        tail = self.p**end
+        return weight + tail * (1 - chance), variance + tail * chance * (tail * (1 - chance) + 2 * weight)
 
 
 RBPresid = measure(_RBPresid)

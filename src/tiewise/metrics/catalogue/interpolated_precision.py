@@ -42,7 +42,7 @@ class Interpolated(Binary):
 
     def needed(self, share: float, q: GroupedJudgments) -> Floats:
         """How many relevant documents make a share of all of them, at least one."""
-        return np.maximum(np.floor(share * q.relevant(self) + self.offset), 1.0)
+        return np.clip(np.floor(share * q.relevant(self) + self.offset), 1.0, 2.0**53)
 
     def interpolated(self, share: float, order: Order) -> Floats:
         """The highest precision at a relevant document that makes the share of them, or at one below it."""

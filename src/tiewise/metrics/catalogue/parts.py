@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.definition import Measure, check_size, param
 from tiewise.metrics.engine import value
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
@@ -41,9 +41,10 @@ def spell_numbers(text: str) -> str:
     '1,0.5,-2'
     """
     try:
-        return ",".join(f"{float(number):.15g}" for number in text.split(","))
+        numbers = [float(number) for number in text.split(",")]
     except ValueError:
         raise ValueError("Give numbers with commas between them.") from None
+    return ",".join(f"{check_size(number):.15g}" for number in numbers)
 
 
 def spell_levels(text: str) -> str:
@@ -61,7 +62,7 @@ def spell_levels(text: str) -> str:
     gains = {float(one[1]): float(one[2]) for one in found if one}
     if len(gains) < len(found):
         raise ValueError("Give one gain for a label.")
-    return ",".join(f"{label:.15g}={gain:.15g}" for label, gain in sorted(gains.items()))
+    return ",".join(f"{check_size(label):.15g}={check_size(gain):.15g}" for label, gain in sorted(gains.items()))
 
 
 class LevelGains(Measure):

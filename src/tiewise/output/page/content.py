@@ -9,10 +9,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import combinations, pairwise
 from os import PathLike
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,14 +21,17 @@ from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures
+from tiewise.analysis.options import EvaluateNames, Options
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import Test
+from tiewise.caching import cached_property
 from tiewise.data.columns import by_name
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
+from tiewise.io.edited_run import edit_source
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
@@ -74,10 +76,13 @@ def collect_content(
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
-    read = {name: _read(name, run) for name, run in named.items()}
+    checked = Options.of("write_report", cast(EvaluateNames, options))
+    edits: dict[str, Any] = {"drop_self": checked.drop_self, "distances": checked.distances}
+    # Each is counted once, for all that follows.
+    sources = {name: edit_source(MemoryRun(_read(name, run)), **edits) for name, run in named.items()}
+    read = {name: source.rows() for name, source in sources.items()}
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)
-    sources = {name: MemoryRun(run) for name, run in read.items()}  # each is counted once, for all that follows
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
     options |= {"complete": complete}
     with warnings.catch_warnings():
@@ -88,7 +93,14 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
+        how = {
+            "orders": orders,
+            "test": test,
+            "confidence": confidence,
+            "resamples": resamples,
+            "seed": seed,
+            **options,
+        }
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
@@ -99,6 +111,8 @@ def collect_content(
                 complete=complete,
                 reference=references.get(name),
                 comparisons=pairs.get(name, []),
+                missing=checked.missing,
+                **edits,
             )
             for name, source in sources.items()
         }

@@ -70,7 +70,7 @@ def write_report(
     ``minilm-fp32``). `precisions` adds a table of `precisions` or `reranker_precisions`: the result, what its `to_dict`
     gave, or a JSON file that ``tiewise precisions`` wrote.
 
-    `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. The page
+    `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. It
     shows `command` as its origin, and the names of files, with `full_paths` their paths; `progress(done, total)` is
     called after each run.
 
@@ -190,23 +190,34 @@ def _file(name: str) -> str:
     return files("tiewise.output.page").joinpath("template", name).read_text(encoding="utf-8")
 
 
+#: The SHA-256 of the script that each version of vl-convert-python makes.
+BUNDLES = {
+    "1.6.0": "OPCiRAkEhK4t2m/cxC3FC0w1/gTx4FJb1gBKctuiFZI=",
+    "1.6.1": "OPCiRAkEhK4t2m/cxC3FC0w1/gTx4FJb1gBKctuiFZI=",
+    "1.7.0": "ktSk8AtKqUJRIwTvtCsOwX2TSGoqWpmbcKjVMsL3uWQ=",
+    "1.8.0": "sRriEWtOnR9bJzf+u8G6keqLo2wRD10Uzvq69AHv+k0=",
+    "1.9.0": "NCW9lRpE1HjQUFxrXR6NV2VrbppNp7/oinGM5h125XI=",
+}
+
+
 @cache
 def _programs() -> str:
     """Vega, Vega-Lite and vega-embed in one script. Making it takes seconds, so it is kept in the user's cache folder.
 
-    The first line of the file is the hash of the rest.
+    The page runs this script: what is in the folder is used only if its hash is in `BUNDLES`.
     """
     library = load_renderer("A report")
-    path = _cache_folder() / f"vega-{library.__version__}.js"
+    path, expected = _cache_folder() / f"vega-{library.__version__}.js", BUNDLES.get(library.__version__)
     try:
-        known, _, bundle = path.read_text(encoding="utf-8").partition("\n")
+        bundle = path.read_text(encoding="utf-8") if expected else ""
     except (OSError, UnicodeDecodeError):
-        known = bundle = ""
-    if known != _digest(bundle) or not bundle:
+        bundle = ""
+    if _digest(bundle) != expected:
         bundle = library.javascript_bundle()
-        with suppress(OSError, InputError):  # without the file it only takes longer
-            path.parent.mkdir(parents=True, exist_ok=True)
-            save(path, [f"{_digest(bundle)}\n{bundle}".encode()])
+        if _digest(bundle) == expected:
+            with suppress(OSError, InputError):  # without the file it only takes longer
+                path.parent.mkdir(parents=True, exist_ok=True)
+                save(path, [bundle.encode()])
     assert "</script" not in bundle.lower() and "<!--" not in bundle
     return bundle
 

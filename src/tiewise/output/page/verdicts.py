@@ -29,7 +29,9 @@ def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
     """
     value = f"{measure} of {name} is {'about ' * bool(mean.method.mark('expected'))}{PLAIN.number(mean.expected)}"
     if not mean.tied:
-        return f"{value}, and no order of {'the documents listed' if is_wide(mean.open_cut) else 'ties'} can change that."
+        return (
+            f"{value}, and no order of {'the documents listed' if is_wide(mean.open_cut) else 'ties'} can change that."
+        )
     low, high, method = PLAIN.number(mean.minimum), PLAIN.number(mean.maximum), mean.method["extremes"]
     moved = f"give anything from {low} to {high}" if method == "exact" else f"move it {describe_range(mean)}"
     return f"{value} on average over the orders of its ties; a single order can {moved}."

@@ -97,7 +97,7 @@ def _score_levels(
         raise InputError("There is nothing to score. Give logits, or hidden and weight.")
     found: dict[str, Any] = {}
     if hidden is not None:
-        again = _as_logits(head(hidden, weight, bias), "logits of the last layer")
+        again = _as_logits(head(hidden, weight, bias, precision="float64"), "logits of the last layer")
         if logits is None:
             logits = head(hidden, weight, bias, precision="native")
     own = _as_logits(logits, "logits")

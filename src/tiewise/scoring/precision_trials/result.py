@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from tiewise.analysis.significance import bootstrap_intervals, loss_bounds, queries_for_loss
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -219,7 +219,8 @@ class Precisions(Result):
         reference = self.rows[0].estimates[self.measure].expected
         needed = queries_for_loss(self.max_loss or 0, _worst_loss(reference))
         if len(reference) < needed:
-            return f"{self._queries} cannot show a loss below {self.max_loss:g}; {needed:,} could. Stay with {self.reference}."
+            cannot = f"{self._queries} cannot show a loss below {self.max_loss:g}; {needed:,} could."
+            return f"{cannot} Stay with {self.reference}."
         best = max(unknown, key=lambda row: self.difference(row.setup).lower)
         return (
             f"{self._queries} cannot tell whether a row {self._loses(f'less than {loss}')}: the highest "
@@ -290,7 +291,8 @@ class Precisions(Result):
         return (
             f"{self._legend_of_setups} {self.measure}: expected [lowest, highest], and std, over the orders of ties. "
             f"difference: to {self.reference}, paired; 95% interval: over queries, for the row alone."
-            f"{self._legend_of_bounds} differ: queries with another value; {losing} more than {LARGE_LOSS:g}. RBO{', RBR' * self._has_vectors}: similarity "
+            f"{self._legend_of_bounds} differ: queries with another value; {losing} more than {LARGE_LOSS:g}. "
+            f"RBO{', RBR' * self._has_vectors}: similarity "
             f"to the {self.reference} ranking. judged: the share of judged documents in the first "
             f"{self.measure.cutoff or DEFAULT_CUTOFF} ranks.",
         )

@@ -102,16 +102,23 @@ def default_setups(dims: int, encoders: Iterable[str] = ()) -> list[Setup]:
     return [Setup.parse(name) for name in [*names.split(), *shorter, *others]]
 
 
-def store(vectors: Array, kind: str, scale: Quantized | None = None) -> Any:
-    """Vectors as they are stored: an array in a type, or codes. `scale` is that of the documents, for queries."""
+def store(vectors: Array, kind: str, fn: str, what: str, scale: Quantized | None = None) -> Any:
+    """Vectors as they are stored for a score function: an array in a type, or codes.
+
+    `scale` is that of the documents, for queries; `what` names the vectors in messages.
+    """
     backend = backend_of(vectors)
     if kind in KINDS:
-        return quantize(vectors, kind, calibration=scale)  # type: ignore[arg-type]
+        return quantize(vectors, kind, calibration=scale, normalize=fn == "cosine")  # type: ignore[arg-type]
     if kind == "float8":
         return Float8.of(vectors)
     if kind == "float32" and is_low_precision(dtype_name(vectors.dtype)):
         return vectors  # scores are the same, and no copy is needed
-    return backend.cast(vectors, _dtype(backend, kind))
+    stored = backend.cast(vectors, _dtype(backend, kind))
+    if not backend.all_finite(stored):
+        row = backend.rows_not_finite(stored)[0]
+        raise InputError(f"Row {row} of the {what} holds a number too large for {kind}. Leave {kind} out, or scale it.")
+    return stored
 
 
 class Float8(Storage):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from time import perf_counter
 from typing import Any
 
@@ -12,6 +11,7 @@ import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
+from tiewise.caching import cached_property
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
@@ -68,7 +68,8 @@ def precisions(
       that are compared with those of float32, by RBO and RBR with persistence `phi`.
     - `repeats`: how often the search is timed; 0 for no timing. `resamples`, `seed`: of the bootstrap over queries.
 
-    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments.
+    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments. For
+    cosine, vectors are divided by their lengths before they are quantised.
 
     >>> import numpy as np
     >>> docs = np.random.default_rng(0).normal(size=(200, 32)).astype(np.float32)
@@ -83,7 +84,7 @@ def precisions(
     if fn not in FUNCTIONS:
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
-    trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths)
+    trial = _Trial(queries, docs, query_ids, doc_ids, encoders or {}, fn, phi, *lengths, has_qrels=qrels is not None)
     dims = trial.docs.shape[1]
     setups = [Setup(), *(default_setups(dims, encoders or ()) if rows is None else map(Setup.parse, rows))]
     setups = list(dict.fromkeys(setups))
@@ -112,6 +113,8 @@ class _Trial:
         phi: float,
         depth: int,
         repeats: int,
+        *,
+        has_qrels: bool,
     ):
         self.queries, self.docs = _matrices(queries, docs)
         self._of_encoder = {name: _matrices(*pair, f" of '{name}'") for name, pair in encoders.items()}
@@ -121,8 +124,9 @@ class _Trial:
                     f"The encoder '{name}' has vectors of {len(pair[0]):,} queries and {len(pair[1]):,} documents, not "
                     f"of {len(self.queries):,} and {len(self.docs):,}."
                 )
-        self.query_ids = None if query_ids is None else Ids(query_ids, len(self.queries), "query").all
-        self.doc_ids = None if doc_ids is None else Ids(doc_ids, len(self.docs), "document").all
+        ids = Ids(query_ids, len(self.queries), "query"), Ids(doc_ids, len(self.docs), "document")
+        # Against the ranking's own documents, row numbers are right.
+        self.query_ids, self.doc_ids = (None if has_qrels and one.are_made_up else one.all for one in ids)
         self.fn, self.depth, self.phi, self.repeats = fn, depth, phi, repeats
 
     def vectors(self, setup: Setup) -> tuple[Array, Array]:
@@ -164,9 +168,9 @@ class _Tried:
     @cached_property
     def _operands(self) -> tuple[Any, Any]:
         queries, documents = self.trial.vectors(self.setup)
-        docs = store(documents, self.setup.docs)
+        docs = store(documents, self.setup.docs, self.trial.fn, "documents")
         scale = docs if isinstance(docs, Quantized) and self.setup.queries == self.setup.docs else None
-        return store(queries, self.setup.queries, scale), docs
+        return store(queries, self.setup.queries, self.trial.fn, "queries", scale), docs
 
     @cached_property
     def _collection(self) -> Collection:
@@ -238,10 +242,12 @@ def _matrix(given: Any, what: str) -> Array:
     array = backend.as_array(given, what)
     if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
         raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
-    if not is_low_precision(dtype_name(array.dtype)):  # others are widened when they are used
+    name = dtype_name(array.dtype)
+    if not is_low_precision(name):  # others are widened when they are used
         array = backend.cast(array, backend.dtype("float32"))
     for rows in split(slice(0, len(array)), max(BLOCK // array.shape[1], 1)):
         if not backend.all_finite(array[rows]):
             row = backend.rows_not_finite(array[rows])[0] + rows.start
-            raise InputError(f"Row {row} of the {what} holds NaN or infinity, counted from 0. Remove it.")
+            large = "" if is_low_precision(name) else ", or a number too large for float32"
+            raise InputError(f"Row {row} of the {what} holds NaN or infinity{large}, counted from 0. Remove it.")
     return array
