@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
@@ -13,6 +12,7 @@ import numpy as np
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, loss_bounds, max_t_intervals, queries_for_loss
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
@@ -131,7 +131,9 @@ class Protocol(Result):
         kept = [row for row in self._rows.values() if self.verdict(row.name) == "keeps"]
         none = float("inf")
         best = min(
-            kept, key=lambda row: (none if row.bytes is None else row.bytes, -self.difference(row.name).lower), default=None
+            kept,
+            key=lambda row: (none if row.bytes is None else row.bytes, -self.difference(row.name).lower),
+            default=None,
         )
         return None if best is None else best.name
 
@@ -206,7 +208,7 @@ class Protocol(Result):
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
         reports = {name: row.report for name, row in self._rows.items() if row.report is not None}
-        others = merge_notes({name: report.other_notes for name, report in reports.items()}) if reports else []
+        others = merge_notes((name, report.other_notes) for name, report in reports.items()) if reports else []
         return (*([self.cut_note] if self.cut_note else []), *others)
 
     @property
@@ -286,7 +288,9 @@ class Protocol(Result):
         }
         if wide:
             columns["std"] = [numbers.size(one.std) for one in each.values()]
-            columns["CV"] = [format_percent((one.std or 0.0) / one.expected if one.expected else None) for one in each.values()]
+            columns["CV"] = [
+                format_percent((one.std or 0.0) / one.expected if one.expected else None) for one in each.values()
+            ]
         if len(self.rows) > 1:
             found = {name: self.difference(name, measure) for name in self.rows}
             columns[f"to {self.reference} ±95%"] = [

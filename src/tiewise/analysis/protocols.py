@@ -17,7 +17,6 @@ from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Missing, Options
 from tiewise.analysis.protocol_result import Fidelity, MeasuredRow, Protocol
 from tiewise.data.columns import by_name, identifier
-from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
@@ -140,7 +139,9 @@ def _resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Mea
 def _check_loss(max_loss: float | None, worst: float | None) -> None:
     for name, value in (("max_loss", max_loss), ("worst", worst)):
         if value is not None and not 0 < value < float("inf"):
-            raise InputError(f"{name} is a number above 0, such as {'0.01' if name == 'max_loss' else '1'}, not {value!r}.")
+            raise InputError(
+                f"{name} is a number above 0, such as {'0.01' if name == 'max_loss' else '1'}, not {value!r}."
+            )
 
 
 def _choose_order(sources: Iterable[RunSource]) -> str:
