@@ -281,7 +281,9 @@ class Protocol(Result):
             if base in self._rows and (before := self.estimate(base).range):
                 after = self.estimate(name).range
                 left = "no ties left" if not self.row(name).tied_share else "no tie matters"
-                change = f"range {numbers.number(before)} → {numbers.number(after)}" if after else left
+                shown = numbers.number(before), numbers.number(after)
+                moved = f"range stays {shown[0]}" if shown[0] == shown[1] else f"range {shown[0]} → {shown[1]}"
+                change = moved if after else left
                 parts.append(f"{base} + {level}: {change}")
         return f"{'; '.join(parts)}." if parts else ""
 
