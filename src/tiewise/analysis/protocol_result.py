@@ -305,7 +305,7 @@ class Protocol(Result):
         whole_values = self.estimates(self.reference).expected
         needed = queries_for_loss(self.max_loss, self._worst_loss(whole_values))
         if len(whole_values) < needed:
-            return f"{self._queries} cannot show a loss below {loss}; {needed:,} could. Stay with {self.reference}."
+            return f"{self._queries} cannot show that a loss is below {loss}; at least {needed:,} could."
         return f"{self._queries} do not show that a row loses less than {loss}. Stay with {self.reference}."
 
     def to_markdown(self, *, wide: bool = False, fractions: bool = False) -> str:
