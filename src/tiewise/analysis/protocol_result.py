@@ -76,9 +76,10 @@ class Protocol(Result):
     >>> import tiewise as tw
     >>> rows = {"float32": {"q": {"a": 0.51, "b": 0.5}}, "bfloat16": {"q": {"a": 0.5, "b": 0.5}}}
     >>> found = tw.protocol({"q": {"a": 1}}, rows, "RR", complete=True)
-    >>> print(found.to_markdown())
-    RR ×100 · 1 query · obl: the order of the data · reference float32
-    ...
+    >>> found.estimate("bfloat16").expected, found.difference("bfloat16").differs
+    (0.75, 1)
+    >>> found.to_markdown().splitlines()[5]
+    '| bfloat16 | 100% | 100.00 | 75.00 | 50.00 | +25.00 | −25.00 | 1 |'
     """
 
     def __init__(
