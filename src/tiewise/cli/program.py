@@ -37,6 +37,7 @@ COMMANDS = {
     "score": "Make a run from embeddings, logits or hidden states.",
     "precisions": "Compare precisions of vectors: which can be afforded?",
     "reranker": "Compare ways to compute the scores of a reranker.",
+    "protocol": "Compare precisions of a model, index or reranker: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",

@@ -341,16 +341,18 @@ def spelled_for_shell() -> Iterator[None]:
         _IN_SHELL.reset(token)
 
 
-def spell_option(name: str) -> str:
-    """An option that is on, as the reader spells it.
+def spell_option(name: str, value: object = True) -> str:
+    """An option with its value, as the reader spells it.
 
-    >>> spell_option("drop_self")
-    'drop_self=True'
+    >>> spell_option("drop_self"), spell_option("worst", 0.5)
+    ('drop_self=True', 'worst=0.5')
     >>> with spelled_for_shell():
-    ...     spell_option("drop_self")
-    '--drop-self'
+    ...     spell_option("drop_self"), spell_option("worst", 0.5)
+    ('--drop-self', '--worst 0.5')
     """
-    return f"--{name.replace('_', '-')}" if _IN_SHELL.get() else f"{name}=True"
+    if not _IN_SHELL.get():
+        return f"{name}={value!r}"
+    return f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
 
 
 def trend_note(trend: tuple[int, int, int, int, bool]) -> str:
