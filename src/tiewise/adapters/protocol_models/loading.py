@@ -225,6 +225,6 @@ def _loading(name: str) -> Iterator[None]:
     """A model that cannot be loaded is an error in one line."""
     try:
         yield
-    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:  # the libraries raise anything
+    except Exception as error:  # the libraries raise anything for a damaged or unknown model
         said = " ".join(str(error).split())
         raise InputError(f"{name}: the model cannot be loaded ({type(error).__name__}: {said[:200]}).") from None

@@ -57,9 +57,7 @@ class CrossEncoderView:
             scores = scores.to(getattr(torch, head.precision))
         return _convert(scores, convert_to_numpy, convert_to_tensor)
 
-    def scores(
-        self, pairs: Any, *, batch_size: int = 32, instruction: str | None = None, keep: bool = False
-    ) -> Scores:
+    def scores(self, pairs: Any, *, batch_size: int = 32, instruction: str | None = None, keep: bool = False) -> Scores:
         """The scores of pairs at every level, from one forward pass: one number for each pair, to rank by.
 
         `instruction` is the library's prompt. `keep` keeps the logits and hidden states.
