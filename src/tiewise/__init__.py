@@ -13,10 +13,12 @@ from tiewise.tables.optional import lazy_names
 
 if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise import figures as figures
+    from tiewise import rows as rows
     from tiewise import scoring as scoring
     from tiewise.analysis.auditing import Audit, audit
     from tiewise.analysis.comparison import Compared, PairComparison, compare
     from tiewise.analysis.evaluating import evaluate
+    from tiewise.analysis.protocols import Protocol, Row, protocol
     from tiewise.analysis.reports import Provenance, Report
     from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
     from tiewise.data.judgments import Qrels
@@ -105,14 +107,6 @@ if TYPE_CHECKING:  # the same names for those who read without running
     from tiewise.rankings.run_similarity import Similarity, similarity
     from tiewise.rankings.set_measures import precision, precision_at, recall, recall_at
     from tiewise.rankings.weights import Weights, phi_for_discount, phi_for_reverse_rba, phi_for_weight, top_weight
-    from tiewise.scoring.precision_trials import (
-        PrecisionRow,
-        Precisions,
-        RerankerPrecisions,
-        Setup,
-        precisions,
-        reranker_precisions,
-    )
     from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 
 _MODULES = {
@@ -142,14 +136,13 @@ _MODULES = {
     "tiewise.metrics.definition": "ListMeasure Measure param",
     "tiewise.metrics.names": "MeasureLike measure measures parse parse_all",
     "tiewise.analysis.reports": "Provenance Report",
-    "tiewise.scoring.precision_trials": "PrecisionRow Precisions RerankerPrecisions Setup precisions "
-    "reranker_precisions",
+    "tiewise.analysis.protocols": "Protocol Row protocol",
     "tiewise.rankings.set_measures": "precision precision_at recall recall_at",
     "tiewise.rankings.weights": "Weights phi_for_discount phi_for_reverse_rba phi_for_weight top_weight",
     "tiewise.analysis.auditing": "Audit audit",
     "tiewise.ties": "TieGroups judged_scores notation tie_groups",
 }
-_SUBMODULES = ("figures", "scoring")
+_SUBMODULES = ("figures", "rows", "scoring")
 
 __all__ = [
     "AP",
@@ -210,8 +203,7 @@ __all__ = [
     "NumRet",
     "P",
     "PairComparison",
-    "PrecisionRow",
-    "Precisions",
+    "Protocol",
     "Provenance",
     "Qrels",
     "QrelsLike",
@@ -220,10 +212,10 @@ __all__ = [
     "Ranking",
     "RelativeP",
     "Report",
-    "RerankerPrecisions",
     "RnDCG",
     "Rprec",
     "RprecMult",
+    "Row",
     "Run",
     "RunLike",
     "SetAP",
@@ -231,7 +223,6 @@ __all__ = [
     "SetP",
     "SetR",
     "SetRelativeP",
-    "Setup",
     "Similarity",
     "Stages",
     "Success",
@@ -269,7 +260,7 @@ __all__ = [
     "phi_for_weight",
     "precision",
     "precision_at",
-    "precisions",
+    "protocol",
     "rba",
     "rbo",
     "rbp",
@@ -278,7 +269,6 @@ __all__ = [
     "read_run",
     "recall",
     "recall_at",
-    "reranker_precisions",
     "similarity",
     "stages",
     "tau",

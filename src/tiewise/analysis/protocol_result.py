@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
@@ -25,8 +25,13 @@ from tiewise.tables.wording import MISSING, NumberFormat, count_noun, format_per
 __all__ = ["Difference", "Fidelity", "MeasuredRow", "Protocol", "Verdict"]
 
 Verdict = Literal["reference", "keeps", "loses", "unknown"]
-#: What an order of ties is called in the table.
-ORDER_NAMES = {"given": "order of the data", "rank": "rank column", "docid-desc": "ids descending"}
+#: What an order of ties is called; others are named after a tool.
+ORDER_NAMES = {
+    "given": "the order of the data",
+    "rank": "the order of the rank column",
+    "docid-desc": "the order by descending ids",
+    "docid-asc": "the order by ascending ids",
+}
 
 
 class Fidelity(NamedTuple):
@@ -58,17 +63,31 @@ class MeasuredRow:
     fidelity: Fidelity | None
     bytes: float | None = None
     seconds: float | None = None
+    timed: str = ""
+    note: str = ""
 
 
 class Protocol(Result):
-    """The rows of an experiment, each measured and compared with the reference."""
+    """The rows of an experiment, each measured and compared with the reference.
+
+    Values are points, hundredths of a measure, where people read them (`to_markdown`, `to_latex`, notebooks), and
+    fractions in `to_frame` and `to_dict`.
+
+    >>> import tiewise as tw
+    >>> rows = {"float32": {"q": {"a": 0.51, "b": 0.5}}, "bfloat16": {"q": {"a": 0.5, "b": 0.5}}}
+    >>> found = tw.protocol({"q": {"a": 1}}, rows, "RR", complete=True)
+    >>> print(found.to_markdown())
+    RR ×100 · 1 query · obl: the order of the data · reference float32
+    ...
+    """
 
     def __init__(
         self,
         rows: Sequence[MeasuredRow],
         measures: Sequence[Measure],
         reference: str,
-        oblivious: str,
+        oblivious: str | None,
+        cutoff: int,
         *,
         max_loss: float | None = None,
         worst: float | None = None,
@@ -77,7 +96,10 @@ class Protocol(Result):
         self._rows = {row.name: row for row in rows}
         self.rows, self.measures = tuple(self._rows), tuple(measures)
         self.reference, self.oblivious = reference, oblivious
+        self.cutoff = cutoff  #: of the overlap with the reference
         self.max_loss, self.worst, self._seed = max_loss, worst, seed
+        if worst is not None:
+            _ = self._differences  # an error now, if a query loses more
 
     def __repr__(self) -> str:
         what = f"{self.measures[0]}, {self._queries}" if self.measures else "no judgments"
@@ -106,36 +128,36 @@ class Protocol(Result):
         """A row less the reference."""
         return self._differences[self._find_measure(measure)][self.row(row).name]
 
-    def verdict(self, row: str, measure: str | Measure | None = None) -> Verdict | None:
-        """Whether a row keeps the reference's quality up to `max_loss`; None without one.
+    def verdict(self, row: str) -> Verdict | None:
+        """Whether a row keeps the reference's quality, in the first measure, up to `max_loss`; None without one.
 
         "keeps": the lower bound is above −max_loss; "loses": the upper bound is below it; else "unknown".
         """
-        if self.max_loss is None:
+        name = self.row(row).name
+        if self.max_loss is None or not self.measures:
             return None
-        if row == self.reference:
+        if name == self.reference:
             return "reference"
-        found = self.difference(row, measure)
+        found = self.difference(name)
         if found.lower > -self.max_loss:
             return "keeps"
         return "loses" if found.upper < -self.max_loss else "unknown"
 
     @property
     def choice(self) -> str | None:
-        """Of the rows that keep the quality, that with the fewest bytes, then with the highest lower bound.
+        """Of the rows that keep the quality and save bytes, that with the fewest, then with the highest lower bound.
 
-        None without `max_loss`, and if no row keeps it.
+        Where bytes are not known, every row may be chosen. None without `max_loss`, and if there is none.
         """
-        if self.max_loss is None or not self.measures:
-            return None
-        kept = [row for row in self._rows.values() if self.verdict(row.name) == "keeps"]
-        none = float("inf")
-        best = min(
-            kept,
-            key=lambda row: (none if row.bytes is None else row.bytes, -self.difference(row.name).lower),
-            default=None,
-        )
-        return None if best is None else best.name
+        kept = [name for name in self._candidates if self.verdict(name) == "keeps"]
+        return min(kept, key=lambda name: (self.row(name).bytes or 0.0, -self.difference(name).lower), default=None)
+
+    @property
+    def _candidates(self) -> list[str]:
+        """The rows that save bytes; if those of the reference are not known, all but the reference."""
+        whole = self.row(self.reference).bytes
+        others = [row for row in self._rows.values() if row.name != self.reference]
+        return [row.name for row in others if whole is None or row.bytes is None or row.bytes < whole]
 
     @property
     def plot(self) -> Any:
@@ -196,7 +218,7 @@ class Protocol(Result):
     @property
     def order_name(self) -> str:
         """What the order of the oblivious values is called."""
-        return ORDER_NAMES.get(self.oblivious, f"as {self.oblivious} prints it")
+        return ORDER_NAMES.get(self.oblivious or "", f"as {self.oblivious} prints it")
 
     @property
     def cut_note(self) -> str:
@@ -207,77 +229,115 @@ class Protocol(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
-        reports = {name: row.report for name, row in self._rows.items() if row.report is not None}
-        others = merge_notes((name, report.other_notes) for name, report in reports.items()) if reports else []
-        return (*([self.cut_note] if self.cut_note else []), *others)
+        own = [
+            (row.name, [*(row.report.other_notes if row.report else ()), *([row.note] if row.note else [])])
+            for row in self._rows.values()
+        ]
+        return (*([self.cut_note] if self.cut_note else []), *merge_notes(own))
 
     @property
     def sentence(self) -> str:
         """What the table says, in a few sentences."""
-        return " ".join(filter(None, (self._describe_bias(), self._describe_levels(), self._describe_choice())))
+        return self._sentence(Scaled())
 
-    def _describe_bias(self, numbers: Scaled | None = None) -> str:
-        """What one order prints for the row that it moves most, if that shows."""
+    def _sentence(self, numbers: Scaled) -> str:
         if not self.measures:
+            return self._describe_overlap()
+        parts = self._describe_bias(numbers), self._describe_levels(numbers), self._describe_choice(numbers)
+        return " ".join(filter(None, parts))
+
+    def _describe_overlap(self) -> str:
+        """Which row has the fewest of the reference's first documents."""
+        shares = {name: row.fidelity.overlap for name, row in self._rows.items() if row.fidelity is not None}
+        shares.pop(self.reference, None)
+        if not shares:
             return ""
-        numbers = numbers or Scaled()
+        name = min(shares, key=lambda one: shares[one])
+        share = format_percent(shares[name])
+        return f"Without judgments: {name} has {share} of the first {self.cutoff} documents of {self.reference}."
+
+    def _describe_bias(self, numbers: Scaled) -> str:
+        """What one order prints for the row that it moves most, if that shows."""
         each = {name: self.estimate(name) for name in self.rows}
         name = max(each, key=lambda one: abs(each[one].bias or 0.0))
         found, whole = each[name], each[self.reference]
         if found.oblivious is None or numbers.number(found.oblivious) == numbers.number(found.expected):
             return ""
-        order = f"In the {self.order_name}" if self.oblivious in ORDER_NAMES else self.order_name.capitalize()
-        beside = ""
+        printed, side = numbers.number(found.oblivious), ""
         if name != self.reference and (found.oblivious > whole.expected) != (found.expected > whole.expected):
-            beside = f", {'above' if found.oblivious > whole.expected else 'below'} {self.reference}"
-        return (
-            f"{order} {name} prints {numbers.number(found.oblivious)}{beside}; expected it is "
-            f"{numbers.number(found.expected)}."
-        )
+            side = f", {'above' if found.oblivious > whole.expected else 'below'} {self.reference}"
+        if self.oblivious in ORDER_NAMES:
+            start = f"In {self.order_name} {name} prints {printed}"
+        else:
+            start = f"{self.oblivious} prints {printed} for {name}"
+        return f"{start}{side}; expected it is {numbers.number(found.expected)}."
 
-    def _describe_levels(self, numbers: Scaled | None = None) -> str:
+    def _describe_levels(self, numbers: Scaled) -> str:
         """What high-precision scoring makes of the range of each row."""
-        if not self.measures:
-            return ""
-        numbers, parts = numbers or Scaled(), []
+        parts = []
         for name in self.rows:
             base, _, level = name.rpartition(" + ")
-            if base not in self._rows or not self.estimate(base).range:
-                continue
-            left = self.estimate(name).range or 0.0
-            before, after = (numbers.number(size) for size in (self.estimate(base).range, left))
-            result = "no tie matters" if not left else f"range {before} → {after}"
-            parts.append(f"{base} + {level}: {result}")
+            if base in self._rows and (before := self.estimate(base).range):
+                after = self.estimate(name).range
+                left = "no ties left" if not self.row(name).tied_share else "no tie matters"
+                change = f"range {numbers.number(before)} → {numbers.number(after)}" if after else left
+                parts.append(f"{base} + {level}: {change}")
         return f"{'; '.join(parts)}." if parts else ""
 
-    def _describe_choice(self) -> str:
+    def _describe_choice(self, numbers: Scaled) -> str:
         """What to choose, or how many queries could tell."""
-        if self.max_loss is None or not self.measures or len(self.rows) < 2:
+        if self.max_loss is None or len(self.rows) < 2:
             return ""
-        loss, choice = f"{self.max_loss:g}", self.choice
+        loss, choice = numbers.amount(self.max_loss, self.measures[0]), self.choice
         if choice is not None:
-            lower = NumberFormat(4, leading_zero=False).signed(self.difference(choice).lower)
-            return f"{choice} loses less than {loss} {self.measures[0]} (95% bound for all rows: {lower})."
-        others = [name for name in self.rows if name != self.reference]
-        if all(self.verdict(name) == "loses" for name in others):
-            return f"Every row loses more than {loss} {self.measures[0]}: stay with {self.reference}."
-        whole = self.estimates(self.reference).expected
-        needed = queries_for_loss(self.max_loss, self._worst_loss(whole))
-        if len(whole) < needed:
-            return f"{self._queries} cannot show a loss below {loss}; {needed:,} could."
-        return f"{self._queries} do not show that a row loses less than {loss}."
+            lower = numbers.signed(self.difference(choice).lower)
+            chosen, whole = self.row(choice).bytes, self.row(self.reference).bytes
+            size = "" if chosen is None or whole is None else f": {chosen:,.0f} bytes a vector instead of {whole:,.0f}"
+            return f"Choose {choice}{size}. It loses less than {loss} (95% bound for all rows: {lower})."
+        if not self._candidates:
+            return f"Stay with {self.reference}: no row has smaller vectors."
+        if all(self.verdict(name) == "loses" for name in self._candidates):
+            return f"Stay with {self.reference}: every other row loses more than {loss}."
+        whole_values = self.estimates(self.reference).expected
+        needed = queries_for_loss(self.max_loss, self._worst_loss(whole_values))
+        if len(whole_values) < needed:
+            return f"{self._queries} cannot show a loss below {loss}; {needed:,} could. Stay with {self.reference}."
+        return f"{self._queries} do not show that a row loses less than {loss}. Stay with {self.reference}."
 
-    def _section(self, *, points: bool = True, wide: bool = False) -> Section:
-        if not self.measures:
-            title = f"similarity to {self.reference} · no judgments"
-            return Section([self._similarity_table()], title, self.notes)
-        tables = [self._table(measure, Scaled(points), wide=wide) for measure in self.measures]
-        return Section([*tables, Paragraph(self.sentence)], "", self.notes)
+    def to_markdown(self, *, wide: bool = False, fractions: bool = False) -> str:
+        """The table as Markdown; `wide`: with all columns; `fractions`: not in points."""
+        from tiewise.tables.markdown import render_markdown
+
+        return render_markdown(self._section(wide=wide, fractions=fractions))
+
+    def to_latex(self, name: str = "", *, fractions: bool = False) -> str:
+        r"""The table of a paper, which needs ``\usepackage{booktabs}``: one line, with the `name` of the model.
+
+        With more than four rows beside the reference, it has a line for each row. `latex_of` makes a table of several
+        models.
+        """
+        return self.latex_of({name: self}, fractions=fractions)
+
+    @staticmethod
+    def latex_of(protocols: Mapping[str, Protocol], *, fractions: bool = False) -> str:
+        """The table of a paper: a line for each model by name, with obl, E, range and bias of each row."""
+        from tiewise.analysis.protocol_latex import paper_table
+
+        return paper_table(protocols, Scaled(not fractions))
+
+    def _section(self, *, wide: bool = False, fractions: bool = False) -> Section:
+        numbers = Scaled(not fractions)
+        if self.measures:
+            tables = [self._table(measure, numbers, wide=wide) for measure in self.measures]
+        else:
+            tables = [self._similarity_table()]
+        said = self._sentence(numbers)
+        return Section([*tables, *([Paragraph(said)] if said else [])], "", self.notes)
 
     def _table(self, measure: Measure, numbers: Scaled, *, wide: bool) -> Table:
         each = {name: self.estimate(name, measure) for name in self.rows}
-        unit = f"{measure} ×100" if numbers.points else str(measure)
-        title = f"{unit} · {self._queries} · obl: {self.order_name} · reference {self.reference}"
+        obl = "" if self.oblivious is None else f" · obl: {self.order_name}"
+        title = f"{numbers.unit(measure)} · {self._queries}{obl} · reference {self.reference}"
         columns: dict[str, list[Any]] = {
             "row": [Cell(name, mark=BEST if name == self.choice else "") for name in self.rows],
             "tied": [_percent(self._rows[name].tied_share) for name in self.rows],
@@ -288,56 +348,67 @@ class Protocol(Result):
         }
         if wide:
             columns["std"] = [numbers.size(one.std) for one in each.values()]
-            columns["CV"] = [
-                format_percent((one.std or 0.0) / one.expected if one.expected else None) for one in each.values()
-            ]
+            columns["CV"] = [format_percent(one.std / one.expected if one.std else 0.0) for one in each.values()]
         if len(self.rows) > 1:
-            found = {name: self.difference(name, measure) for name in self.rows}
-            columns[f"to {self.reference} ±95%"] = [
-                "" if name == self.reference else numbers.with_half_width(one) for name, one in found.items()
+            columns |= self._difference_columns(measure, numbers, wide=wide)
+        if wide:
+            columns |= self._cost_columns()
+            if self.max_loss is not None and measure == self.measures[0]:
+                columns["verdict"] = [self.verdict(name) for name in self.rows]
+        legend = self._legend() if wide and measure == self.measures[-1] else ""
+        chosen = f"{BEST} chosen." if self.choice is not None else ""
+        return _make_table(columns, title=title, notes=tuple(filter(None, (chosen, legend))))
+
+    def _difference_columns(self, measure: Measure, numbers: Scaled, *, wide: bool) -> dict[str, list[Any]]:
+        found = {name: None if name == self.reference else self.difference(name, measure) for name in self.rows}
+        columns = {
+            f"to {self.reference} ±95%": ["" if one is None else numbers.with_half_width(one) for one in found.values()]
+        }
+        columns["differ"] = ["" if one is None else f"{one.differs:,}" for one in found.values()]
+        if wide:
+            columns["bounds"] = [
+                "" if one is None else f"{numbers.signed(one.lower)}, {numbers.signed(one.upper)}"
+                for one in found.values()
             ]
-            columns["differ"] = ["" if name == self.reference else f"{one.differs:,}" for name, one in found.items()]
-            if wide:
-                columns["bounds"] = [
-                    "" if name == self.reference else f"{numbers.signed(one.lower)}, {numbers.signed(one.upper)}"
-                    for name, one in found.items()
-                ]
-                columns |= self._cost_columns()
-                if self.max_loss is not None:
-                    columns["verdict"] = [self.verdict(name, measure) for name in self.rows]
-        made = tuple(Column(name, align="left" if name == "row" else "right") for name in columns)
-        return Table(made, list(zip(*columns.values(), strict=True)), title=title)
+        return columns
 
     def _similarity_table(self) -> Table:
+        title = f"similarity to {self.reference} · no judgments"
         tied = [_percent(self._rows[name].tied_share) for name in self.rows]
-        columns = {"row": list(self.rows), "tied": tied, **self._cost_columns()}
-        made = tuple(Column(name, align="left" if name == "row" else "right") for name in columns)
-        return Table(made, list(zip(*columns.values(), strict=True)))
+        return _make_table({"row": list(self.rows), "tied": tied, **self._cost_columns()}, title=title)
 
     def _cost_columns(self) -> dict[str, list[Any]]:
-        """Similarity to the reference, bytes and seconds, those that are known."""
+        """Similarity to the reference, bytes and seconds: those that are known and say something."""
         three, rows = NumberFormat(3, leading_zero=False), list(self._rows.values())
         columns: dict[str, list[Any]] = {}
-        for name in Fidelity._fields:
-            if name == "overlap" and self.measures:
-                continue
+        for name, heading in (("rbo", "RBO"), ("rbr", "RBR"), ("overlap", f"overlap@{self.cutoff}")):
             values = [None if row.fidelity is None else getattr(row.fidelity, name) for row in rows]
-            columns[name.upper() if len(name) == 3 else name] = [three.number(value) for value in values]
+            if name != "rbr" or len({three.number(value) for value in values}) > 1:  # rerankers have the same documents
+                columns[heading] = [three.number(value) for value in values]
         columns["bytes"] = [MISSING if row.bytes is None else f"{row.bytes:,.0f}" for row in rows]
         columns["seconds"] = [MISSING if row.seconds is None else f"{row.seconds:.3g}" for row in rows]
         return {name: cells for name, cells in columns.items() if any(cell != MISSING for cell in cells)}
 
+    def _legend(self) -> str:
+        """What the columns of the wide table mean."""
+        timed = " and ".join(dict.fromkeys(row.timed for row in self._rows.values() if row.timed))
+        worst = f"{self._worst_loss(self.estimates(self.reference).expected):g}"
+        return (
+            "CV: std / E. differ: queries with another value. bounds: 95% on each side, for all rows at once, with one "
+            f"more query that loses or gains {worst}. RBO, RBR, overlap: with the ranking of {self.reference}."
+            f"{f' seconds: {timed}, all queries.' if timed else ''}"
+        )
+
     def _records(self) -> Table:
         if not self.measures:
             records = [{"row": name, **self._facts(name)} for name in self.rows]
-            return Table.of_records(records[0], records)
-        records = [self._record(name, measure) for measure in self.measures for name in self.rows]
+        else:
+            records = [self._record(name, measure) for measure in self.measures for name in self.rows]
         return Table.of_records(records[0], records)
 
     def _record(self, name: str, measure: Measure) -> dict[str, object]:
-        one, difference = self.estimate(name, measure), self.difference(name, measure)
+        one, difference, facts = self.estimate(name, measure), self.difference(name, measure), self._facts(name)
         statistics = ("expected", "minimum", "maximum", "range", "std", "oblivious", "bias")
-        facts = self._facts(name)
         return {
             "row": name,
             "measure": measure.name,
@@ -345,7 +416,7 @@ class Protocol(Result):
             "tied_share": facts.pop("tied_share"),
             "difference": difference.mean,
             **{part: getattr(difference, part) for part in ("ci_low", "ci_high", "lower", "upper", "differs")},
-            "verdict": self.verdict(name, measure),
+            "verdict": self.verdict(name) if measure == self.measures[0] else None,
             **facts,
         }
 
@@ -355,15 +426,17 @@ class Protocol(Result):
         return {"tied_share": row.tied_share, **similar._asdict(), "bytes": row.bytes, "seconds": row.seconds}
 
     def to_dict(self) -> dict[str, Any]:
-        """The rows, what to choose, and the notes as plain values; `write_report` takes them."""
+        """All as plain values, in fractions: the rows, what to choose, and the notes as plain values; `write_report` takes them."""
         return {
             "schema": "tiewise/protocol/1",
+            "queries": len(self.estimates(self.reference)) if self.measures else None,
             "reference": self.reference,
             "oblivious": self.oblivious,
+            "cutoff": self.cutoff,
             "max_loss": self.max_loss,
             "worst": self.worst,
             "choice": self.choice,
-            "sentence": self.sentence,
+            "sentence": self._sentence(Scaled(points=False)),
             "notes": list(self.notes),
             "rows": self._records().records(),
         }
@@ -374,6 +447,17 @@ class Scaled:
     """Numbers in points, hundredths of a measure with two digits, or as fractions with four."""
 
     points: bool = True
+
+    def unit(self, measure: Measure) -> str:
+        """The name of a measure, and what its numbers are multiplied by."""
+        return f"{measure} ×100" if self.points else str(measure)
+
+    def amount(self, value: float, measure: Measure) -> str:
+        """An amount of a measure, in a sentence: "1 point of nDCG@10", ".01 nDCG@10"."""
+        text = f"{self._scale(value):.4g}"
+        if not self.points:
+            return f"{text.removeprefix('0')} {measure}"
+        return f"{text.removeprefix('0')} point{'s' * (text != '1')} of {measure}"
 
     @property
     def _format(self) -> NumberFormat:
@@ -397,9 +481,14 @@ class Scaled:
     def with_half_width(self, difference: Difference) -> str:
         """A difference and the half width of its interval."""
         mean = self.signed(difference.mean)
-        if difference.ci_low is None or difference.ci_high is None:
+        if not difference.differs or difference.ci_low is None or difference.ci_high is None:
             return mean
         return f"{mean} ±{self.size((difference.ci_high - difference.ci_low) / 2)}"
+
+
+def _make_table(columns: Mapping[str, Sequence[Any]], **fields: Any) -> Table:
+    made = tuple(Column(name, align="left" if name == "row" else "right") for name in columns)
+    return Table(made, list(zip(*columns.values(), strict=True)), **fields)
 
 
 def _percent(share: float | None) -> str:

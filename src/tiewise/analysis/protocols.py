@@ -1,8 +1,7 @@
 """`protocol`: the rows of an experiment, such as one model in several precisions, against a reference.
 
 The protocol of Yang et al. reports each row by its expected value and range, and by the bias of the order of ties that
-a tool or the data has. A row is a run, wherever it comes from: `tiewise.rows` makes them from vectors, logits and
-models.
+a tool or the data has. A row is a run, wherever it comes from: `tiewise.rows` makes rows from vectors and logits.
 """
 
 from __future__ import annotations
@@ -17,20 +16,22 @@ from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Missing, Options
 from tiewise.analysis.protocol_result import Fidelity, MeasuredRow, Protocol
 from tiewise.data.columns import by_name, identifier
+from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
 from tiewise.io import as_qrels, as_source
+from tiewise.io.edited_run import edit_source
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
-from tiewise.rankings.run_similarity import similarity
-from tiewise.tables.wording import list_examples
+from tiewise.rankings.run_similarity import mean_overlap, mean_rbo, similarity
+from tiewise.tables.wording import list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["Row", "RowsLike", "protocol"]
+__all__ = ["Protocol", "Row", "RowsLike", "protocol"]
 
 #: How many of the first documents are compared with those of the reference, for a measure without a cutoff.
 DEFAULT_CUTOFF = 10
@@ -44,9 +45,11 @@ class Row:
     96
     """
 
-    run: RunLike | TieGroups  #: as `evaluate` takes it
+    run: RunLike | TieGroups | RunSource  #: as `evaluate` takes it
     bytes: float | None = None  #: of a stored document vector
-    seconds: float | None = None  #: to score all queries
+    seconds: float | None = None  #: for all queries
+    timed: str = ""  #: what took these seconds, such as "Tiewise's search"
+    note: str = ""  #: what a reader should know of this row
 
 
 #: The rows of the protocol by name.
@@ -59,7 +62,7 @@ def protocol(
     measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
     *,
     reference: str | None = None,
-    oblivious: str = "auto",
+    oblivious: str | None = "auto",
     max_loss: float | None = None,
     worst: float | None = None,
     phi: float = 0.9,
@@ -72,51 +75,56 @@ def protocol(
 ) -> Protocol:
     """Each row with its expected value, range and bias, and its difference to the reference.
 
-    - `rows`: ``{name: run}``; a run in any form that `evaluate` takes, `TieGroups`, or a `Row`. Without `qrels` only
-      the similarity to the reference is measured.
+    - `rows`: ``{name: run}``; a run in any form that `evaluate` takes, `TieGroups`, or a `Row`; `tiewise.rows` makes
+      some. Without `qrels` (None) rows are only compared with the ranking of the reference.
     - `reference`: the row that others are compared with; by default the first.
     - `oblivious`: one order of ties for the table. ``"auto"``: that of the data, if every row knows it, else
       trec_eval's.
-    - `max_loss`: how much of the first measure may be lost. Then rows have a verdict, and `choice` the one to take.
+    - `max_loss`: how much of the first measure may be lost. Then rows have a verdict, and `choice` is the one to take.
       `worst`: what one query can lose at most; by default 1, or the reference's largest value if that is more.
     - `phi`, `depth`: the persistence of RBO and RBR, and how many ranks they compare.
-    - `missing`, `drop_self`, `complete`: as for `evaluate`.
+    - `missing`, `drop_self`, `complete`: as for `evaluate`. `seed`: of the draws behind intervals and bounds.
 
     >>> qrels = {"q": {"a": 1, "b": 0}}
     >>> rows = {"float32": {"q": {"a": 0.51, "b": 0.5}}, "bfloat16": {"q": {"a": 0.5, "b": 0.5}}}
     >>> found = protocol(qrels, rows, "RR", complete=True)
-    >>> found.estimate("bfloat16")
-    RR 0.7500 [0.5000, 1.0000]
+    >>> found
+    <Protocol: 2 rows, RR, 1 query, reference float32>
+    >>> found.estimate("bfloat16"), found.difference("bfloat16").mean
+    (RR 0.7500 [0.5000, 1.0000], -0.25)
     """
     named = _resolve_rows(rows)
     first = next(iter(named)) if reference is None else identifier(reference, "row")
     if first not in named:
         raise InputError(f"The reference '{first}' is none of the rows: {list_examples(named, 5)}.")
-    _check_loss(max_loss, worst)
+    for name, value in (("max_loss", max_loss), ("worst", worst)):
+        if value is not None and not 0 < value < float("inf"):
+            raise InputError(f"{spell_option(name, value)} is not possible. Give a number above 0.")
     check_progress(progress)
     judged = None if qrels is None else as_qrels(qrels)
-    chosen = [] if judged is None else _resolve_measures(measures)
-    sources = {}
+    chosen = _resolve_measures(measures)
+    given = {}
     for name, row in named.items():
         with prefix_errors(f"Row '{name}'"):
-            sources[name] = as_source(row.run)
-    order = _choose_order(sources.values()) if oblivious == "auto" else oblivious
+            given[name] = as_source(row.run)  # type: ignore[arg-type]
+    order = _choose_order(given.values()) if oblivious == "auto" else oblivious
     options = Options(oblivious=order, missing=missing, drop_self=drop_self, complete=complete, seed=seed)
-    whole = _read_rows(sources[first])
-    cutoff = (chosen[0].cutoff if chosen else None) or DEFAULT_CUTOFF
+    sources = {name: edit_source(source, drop_self=options.drop_self) for name, source in given.items()}
+    whole, cutoff = _read_lists(sources[first], judged), chosen[0].cutoff or DEFAULT_CUTOFF
     found = []
     for done, (name, row) in enumerate(named.items(), 1):
+        source, report = sources[name], None
         with prefix_errors(f"Row '{name}'"):
-            run = _read_rows(sources[name])
-            report = None
             if judged is not None:
-                report = report_of(Evaluation.of(judged, sources[name], options, chosen), chosen)
+                report = report_of(Evaluation.of(judged, source, options, chosen), chosen)
+            run = _read_lists(source, judged)
             fidelity = None if run is None or whole is None else _compare(run, whole, phi, depth, cutoff)
-            tied = None if run is None else run.tied_share
-        found.append(MeasuredRow(name, report, tied, fidelity, row.bytes, row.seconds))
+        tied = None if run is None else run.tied_share
+        found.append(MeasuredRow(name, report, tied, fidelity, row.bytes, row.seconds, row.timed, row.note))
         if progress is not None:
             progress(done, len(named))
-    result = Protocol(found, chosen, first, order, max_loss=max_loss, worst=worst, seed=seed)
+    measured = [] if judged is None else chosen
+    result = Protocol(found, measured, first, order, cutoff, max_loss=max_loss, worst=worst, seed=seed)
     if result.cut_note:
         warnings.warn(result.cut_note, CutWarning, stacklevel=2)
     return result
@@ -136,32 +144,22 @@ def _resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Mea
     return chosen
 
 
-def _check_loss(max_loss: float | None, worst: float | None) -> None:
-    for name, value in (("max_loss", max_loss), ("worst", worst)):
-        if value is not None and not 0 < value < float("inf"):
-            raise InputError(
-                f"{name} is a number above 0, such as {'0.01' if name == 'max_loss' else '1'}, not {value!r}."
-            )
-
-
 def _choose_order(sources: Iterable[RunSource]) -> str:
     """The order of the data if every row knows it: that of the paper. Else trec_eval's."""
     knows = all(not isinstance(source, Counted) or source.has("given", "float64") for source in sources)
     return "given" if knows else "trec_eval"
 
 
-def _read_rows(source: RunSource) -> Run | None:
-    """The documents of a run; None if only its tie groups are known."""
-    return None if isinstance(source, Counted) else source.rows()
+def _read_lists(source: RunSource, qrels: Qrels | None) -> Run | None:
+    """The lists of judged queries; None if only tie groups are known."""
+    if isinstance(source, Counted):
+        return None
+    return source.rows() if qrels is None else source.rows().select_queries(qrels.queries)
 
 
 def _compare(run: Run, reference: Run, phi: float, depth: int, cutoff: int) -> Fidelity:
     """How similar the ranking of a row is to that of the reference, expected over the orders of ties."""
     runs = {"row": run, "reference": reference}
-
-    def mean(measure: str, part: str) -> float | None:
-        bounds = similarity(runs, measure, edge="extend", complete=True).pair("row", "reference")
-        estimate = getattr(bounds, part)
-        return None if estimate is None else estimate.expected
-
-    return Fidelity(mean(f"RBO(phi={phi})@{depth}", "extrapolated"), mean(f"RBR(phi={phi})@{depth}", "lower"), None)
+    recall = similarity(runs, f"RBR(phi={phi})@{depth}", edge="extend", bounds=False, complete=True)
+    rbr = recall.pair("row", "reference").lower.expected
+    return Fidelity(mean_rbo(run, reference, phi, depth), rbr, mean_overlap(run, reference, cutoff))

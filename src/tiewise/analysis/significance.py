@@ -23,6 +23,7 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimates
+from tiewise.tables.wording import spell_option
 
 __all__ = [
     "ATOL",
@@ -348,7 +349,8 @@ def loss_bounds(
     """
     most = float(np.max(-differences, initial=0.0))
     if not worst >= most - ATOL:
-        raise InputError(f"worst={worst:g} is less than what one query loses, {most:.4g}. Give the most it can lose.")
+        found = f"{spell_option('worst', worst)} is less than what one query loses, {most:.4g}"
+        raise InputError(f"{found}. Give the most it can lose.")
 
     def lower(values: Floats) -> Floats:
         extended = np.vstack([values, np.full((1, values.shape[1]), -worst)])

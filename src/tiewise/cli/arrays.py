@@ -1,4 +1,4 @@
-"""Arrays in files by their role, and the ids of their rows: the input of ``score`` and ``reranker``."""
+"""Arrays in files by their role, and the ids of their rows: the input of ``score`` and ``protocol logits``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ ROLES = {
     "doc_mask": "which tokens of docs count",
 }
 
-#: The roles of arrays of pairs, for ``tiewise reranker``.
+#: The roles of arrays of pairs, for ``tiewise protocol logits``.
 PAIR_ROLES = {
     **{role: ROLES[role] for role in ("logits", "hidden", "weight", "bias", "query", "doc")},
     "reference": "logits of the same pairs from the model in float32",

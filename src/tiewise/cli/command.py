@@ -65,8 +65,9 @@ class Command(click.Command):
         params = self.get_params(ctx)
         sections = {"Arguments": [(str(p.metavar), p.description) for p in params if isinstance(p, Argument)]}
         options = [p for p in params if isinstance(p, click.Option)]
+        last = options[-2].group if len(options) > 1 and isinstance(options[-2], Option) else OUTPUT
         for one in options:
-            group = getattr(one, "group", OUTPUT) if len(options) > FEW_OPTIONS + 1 else "Options"  # and --help
+            group = getattr(one, "group", last) if len(options) > FEW_OPTIONS + 1 else "Options"  # and --help
             if record := one.get_help_record(ctx):
                 sections.setdefault(group, []).append(record)
         for title, rows in sections.items():
@@ -80,6 +81,19 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+class CommandGroup(click.Group):
+    """Commands under one name, in the order in which they were added."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Their names."""
+        return list(self.commands)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, str(one.help).partition("\n\n")[0]) for name, one in self.commands.items()])
 
 
 class GnuCommand(Command):

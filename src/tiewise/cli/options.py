@@ -233,31 +233,6 @@ significance = apply_all(
 )
 
 
-def precision_trial(similarities: str) -> Decorator:
-    """What the tables of precisions share: their measures, the loss that is allowed, and the draws of queries."""
-    return apply_all(
-        [
-            option(
-                "-m, --measure NAMES",
-                MEASURES,
-                "One or more measures; the first one decides.",
-                into="measures",
-                multiple=True,
-                default=["nDCG@10"],
-                default_note="nDCG@10",
-            ),
-            option(
-                "--max-loss NUMBER",
-                MEASURES,
-                "How much of the first measure may be lost. Then the last sentence says what to choose.",
-                type=float,
-            ),
-            option("--phi NUMBER", MEASURES, f"The persistence of {similarities}.", type=float, default=0.9),
-            option("--seed N", MEASURES, "The seed of random draws of queries.", type=NOT_NEGATIVE, default=0),
-        ]
-    )
-
-
 # -- output -------------------------------------------------------------------------------------------------------
 
 names = option(
@@ -319,12 +294,24 @@ def output(json: str, formats: Any = TableFormat) -> Decorator:
         ]
     )
 
+    return _collect_output(decorate)
+
+
+def short_output(group: str) -> Decorator:
+    """The same with short help in one group, and without ``--digits``."""
+    known = get_args(TableFormat)
+    formats = option("--format FORMAT", group, ", ".join(known), type=click.Choice(known))
+    path = option("-o, --output FILE", group, "Write to a file, in the format of its suffix.", type=PATH)
+    return _collect_output(apply_all([formats, path, option("--quiet", group, "Write no notes to standard error.")]))
+
+
+def _collect_output(decorate: Decorator) -> Decorator:
     def collect(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def collected(format: Any, digits: int | None, output: Path, quiet: bool, **values: Any) -> Any:
-            from tiewise.cli.output import Output
+        def collected(format: Any, output: Path | None, quiet: bool, digits: int | None = None, **values: Any) -> Any:
+            from tiewise.cli.output import STANDARD_OUTPUT, Output
 
-            return command(output=Output.resolve(format, output, digits, quiet), **values)
+            return command(output=Output.resolve(format, output or STANDARD_OUTPUT, digits, quiet), **values)
 
         return decorate(collected)
 

@@ -22,7 +22,7 @@ from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
 from tiewise.tables.wording import spelled_for_shell
 
-__all__ = ["CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
+__all__ = ["BAD_INPUT", "CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
 
 BAD_INPUT, CHECK_FAILED = 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
@@ -35,8 +35,6 @@ COMMANDS = {
     "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
-    "precisions": "Compare precisions of vectors: which can be afforded?",
-    "reranker": "Compare ways to compute the scores of a reranker.",
     "protocol": "Compare precisions of a model, index or reranker: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",

@@ -2,16 +2,244 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any
+
 import click
 
-from tiewise.cli.protocol_model import protocol_model
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.arrays import PAIR_ROLES, Arrays, read_lines
+from tiewise.cli.command import CommandGroup, argument, command, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.output import Output
+from tiewise.cli.program import BAD_INPUT
+from tiewise.cli.protocol_model import model_command
+from tiewise.errors import InputError
 
-__all__ = ["protocol"]
+__all__ = ["protocol", "protocol_options", "write_protocol"]
+
+GROUP = "Options"  # one heading, so that help fits on a screen
+
+qrels = argument("QRELS", "Relevance judgments; none: only compare with the reference.", type=options.PATH)
+query_ids = option("--query-ids FILE", GROUP, "Ids of queries, one a line.", type=options.PATH)
+doc_ids = option("--doc-ids FILE", GROUP, "Ids of documents, one a line.", type=options.PATH)
+
+SHARED = (
+    option(
+        "-m, --measure NAMES",
+        GROUP,
+        "Measures.",
+        into="measures",
+        multiple=True,
+        default=["nDCG@10"],
+        default_note="nDCG@10",
+    ),
+    option("--reference ROW", GROUP, "The row to compare with.", default_note="the first"),
+    option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float),
+    option("--worst NUMBER", GROUP, "What one query can lose.", type=float, default_note="1"),
+    option("--oblivious NAME", GROUP, "The tie order of obl.", default="auto", default_note="the data's"),
+    option("--missing NAME", GROUP, "Queries a row lacks: zero, skip, error.", default="zero"),
+    option("--drop-self", GROUP, "Drop documents that have the id of their query."),
+    option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …"),
+    option("--fractions", GROUP, "Show fractions, not points (hundredths)."),
+    option("--figure FILE", GROUP, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
+)
 
 
-@click.group("protocol")
-def protocol() -> None:
+def protocol_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every protocol. The command gets those of the result as `how`, those of the output as `shown`."""
+    how = ("measures", "reference", "max_loss", "worst", "oblivious", "missing", "drop_self")
+
+    @wraps(function)
+    def collected(**values: Any) -> Any:
+        shown = {name: values.pop(name) for name in ("wide", "fractions", "figure", "output")}
+        shown["output"].check_figure(shown["figure"])
+        return function(how={name: values.pop(name) for name in how}, shown=shown, **values)
+
+    return options.apply_all(SHARED)(options.short_output(GROUP)(collected))
+
+
+def write_protocol(
+    qrels: Path | None,
+    rows: Mapping[str, Any],
+    how: Mapping[str, Any],
+    shown: Mapping[str, Any],
+    notes: Sequence[str] = (),
+    **more: Any,
+) -> tw.Protocol:
+    """Measure the rows, and write table, figure and notes."""
+    from tiewise.cli.progress import progress
+    from tiewise.output.protocol_tables import ProtocolTables
+    from tiewise.output.rendering import render
+
+    output: Output = shown["output"]
+    judged = None if str(qrels) == "none" else qrels
+    with collect_warnings() as warned, progress("rows", quiet=output.quiet) as callback:
+        found = tw.protocol(judged, rows, progress=callback, **how, **more)
+    said = (*notes, *warned, *found.notes)
+    if output.format == "latex":
+        content: str | bytes = found.to_latex(fractions=shown["fractions"])
+    else:
+        content = render(ProtocolTables(found, shown["wide"], shown["fractions"]), output.view(notes=said))
+    if shown["figure"] is not None:  # after the table, which can fail
+        chart = found.plot.cutoffs() if found.max_loss is None else found.plot.loss()
+        tw.figures.save(chart, shown["figure"])
+    output.write(content, said)
+    return found
+
+
+@click.group("protocol", cls=CommandGroup, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...")
+@click.pass_context
+def protocol(ctx: click.Context) -> None:
     """Compare a system in several precisions with a reference: expected value, range, bias and loss of each."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
+        ctx.exit(BAD_INPUT)
 
 
-protocol.add_command(protocol_model)
+@command("runs", examples=("tiewise protocol runs qrels.txt fp32.trec bf16.trec --max-loss 0.01",))
+@qrels
+@argument("RUN...", "One or more runs, the reference first.", into="runs", type=options.PATH)
+@option("--name NAME", GROUP, "The name of a run, for each.", into="names", multiple=True)
+@option("--complete", GROUP, "No list was cut inside its last tie group.")
+@protocol_options
+def runs_command(
+    qrels: Path,
+    runs: Sequence[Path],
+    *,
+    names: Sequence[str],
+    complete: bool,
+    how: dict[str, Any],
+    shown: dict[str, Any],
+) -> None:
+    """Compare runs, such as those of a model in several precisions."""
+    files = runs_by_name(runs, names)
+    check_stdin_once([qrels, *runs])
+    if how["reference"] not in files:
+        how["reference"] = next((name for name, path in files.items() if str(path) == how["reference"]), how["reference"])
+    rows = {name: tw.read_run(path) if str(path) == "-" else path for name, path in files.items()}
+    write_protocol(qrels, rows, how, shown, complete=complete)
+
+
+@command(
+    "vectors",
+    examples=("tiewise protocol vectors qrels.txt queries.npy docs.npy --row float32 --row int8",),
+)
+@qrels
+@argument("QUERIES", "Vectors of queries: .npy, .npz, .safetensors or .parquet.", type=options.PATH)
+@argument("DOCS", "Vectors of documents; it may be the same file.", type=options.PATH)
+@option(
+    "--row NAME",
+    GROUP,
+    "int8, float32:int8, float32/bfloat16, float32@256, binary+100 …",
+    into="rows",
+    multiple=True,
+    default_note="a selection",
+)
+@option(
+    "--encoder NAME=Q,D",
+    GROUP,
+    "Vectors of the model in another type.",
+    into="encoders",
+    multiple=True,
+)
+@option("--fn NAME", GROUP, "cosine, dot or euclidean.", default="cosine")
+@option("--repeats N", GROUP, "Time the search N times.", type=options.NOT_NEGATIVE, default=0)
+@query_ids
+@doc_ids
+@protocol_options
+def vectors_command(
+    qrels: Path,
+    queries: Path,
+    docs: Path,
+    *,
+    rows: Sequence[str],
+    encoders: Sequence[str],
+    fn: str,
+    repeats: int,
+    query_ids: Path | None,
+    doc_ids: Path | None,
+    how: dict[str, Any],
+    shown: dict[str, Any],
+) -> None:
+    """Compare ways to store vectors and compute scores."""
+    with collect_warnings() as warned:
+        query_vectors, query_names = _read(queries, "queries", "query_ids", query_ids)
+        doc_vectors, doc_names = _read(docs, "docs", "doc_ids", doc_ids)
+        made = tw.rows.vectors(
+            query_vectors,
+            doc_vectors,
+            rows or None,
+            fn=fn,
+            query_ids=query_names,
+            doc_ids=doc_names,
+            encoders=dict(map(_read_encoder, encoders)),
+            repeats=repeats,
+        )
+    write_protocol(qrels, made, how, shown, warned)
+
+
+def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:
+    """The vectors of a file and their ids."""
+    from tiewise.scoring.vector_files import read_matrix
+
+    matrix, found = read_matrix(path, vectors, ids)
+    return matrix, found if id_file is None else read_lines(id_file)
+
+
+def _read_encoder(text: str) -> tuple[str, tuple[Any, Any]]:
+    name, _, paths = text.partition("=")
+    queries, _, docs = paths.partition(",")
+    if not (name and queries and docs):
+        raise InputError(f"--encoder {text}: write NAME=QUERIES,DOCS, with two files of vectors.")
+    return name, (_read(Path(queries), "queries", "", None)[0], _read(Path(docs), "docs", "", None)[0])
+
+
+@command("logits", examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32_logits",))
+@qrels
+@argument(
+    "FILE...", "Arrays logits, or hidden and weight: .npz, .safetensors or .npy.", into="files", type=options.PATH
+)
+@option("--level NAME", GROUP, "native, score, logit or head.", into="levels", multiple=True, default_note="all")
+@option("--positive N", GROUP, "The logit that means relevant.", type=options.NOT_NEGATIVE, default_note="1")
+@option("--array ROLE=NAME", GROUP, f"Roles: {', '.join(PAIR_ROLES)}.", into="renamed", multiple=True)
+@query_ids
+@doc_ids
+@protocol_options
+def logits_command(
+    qrels: Path,
+    files: Sequence[Path],
+    *,
+    levels: Sequence[str],
+    positive: int | None,
+    renamed: Sequence[str],
+    query_ids: Path | None,
+    doc_ids: Path | None,
+    how: dict[str, Any],
+    shown: dict[str, Any],
+) -> None:
+    """Compare ways to compute the last step of a reranker from saved logits."""
+    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids}, PAIR_ROLES)
+    if "logits" not in arrays and "hidden" not in arrays:
+        arrays.require("logits", instead=", or those of hidden and weight")
+    given = {
+        role: arrays.require_finite(role)[0] for role in PAIR_ROLES if role in arrays and role not in ("query", "doc")
+    }
+    first = given["logits" if "logits" in given else "hidden"]
+    pairs = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
+    if query_ids is None:
+        arrays.require("query", instead=", or give --query-ids FILE")
+    if doc_ids is None:
+        arrays.require("doc", instead=", or give --doc-ids FILE")
+    ids = (
+        arrays.ids("queries", "--query-ids", "query", pairs, "pairs"),
+        arrays.ids("documents", "--doc-ids", "doc", pairs, "pairs"),
+    )
+    write_protocol(qrels, tw.rows.logits(*ids, **given, positive=positive, levels=levels or None), how, shown)
+
+
+for one in (runs_command, vectors_command, logits_command, model_command):
+    protocol.add_command(one)

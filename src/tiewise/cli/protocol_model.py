@@ -17,7 +17,7 @@ from tiewise.cli.command import EXECUTION, INPUT, MEASURES, OUTPUT, SCORES, argu
 from tiewise.cli.inputs import collect_warnings
 from tiewise.errors import InputError, MissingExtraError
 
-__all__ = ["protocol_model"]
+__all__ = ["model_command"]
 
 EXAMPLES = (
     "tiewise protocol model my-reranker --data my-data -o results",
@@ -83,7 +83,7 @@ OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures")
 )
 @option("-o, --output FOLDER", OUTPUT, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
 @options.quiet
-def protocol_model(names: Sequence[str], *, config: Path | None, output: Path, quiet: bool, **given: Any) -> None:
+def model_command(names: Sequence[str], *, config: Path | None, output: Path, quiet: bool, **given: Any) -> None:
     """Run models in several types, and compare their rows.
 
     A second call continues where the first one stopped, and computes only what is missing.

@@ -40,9 +40,9 @@ EXAMPLES = (
     default_note="the finest of runs whose names differ in a precision: minilm-fp32, minilm-bf16",
 )
 @option(
-    "--precisions FILE.json",
+    "--protocol FILE.json",
     INPUT,
-    "Add a table of precisions, which `tiewise precisions` or `reranker` wrote with -o FILE.json.",
+    "Add a section on a protocol, which `tiewise protocol` wrote with -o FILE.json.",
     type=options.PATH,
 )
 @options.evaluation
@@ -62,7 +62,7 @@ def report(
     measures: Sequence[str],
     rel: float | None,
     reference: str | None,
-    precisions: Path | None,
+    protocol: Path | None,
     evaluation: dict[str, Any],
     input_format: str | None,
     qrels_format: str | None,
@@ -96,12 +96,12 @@ def report(
             {name: tw.read_run(path, format=input_format) for name, path in files.items()},
             chosen,
             reference=reference,
-            precisions=precisions,
+            protocol=protocol,
             progress=callback,
             **significance,
             **evaluation,
         )
-        command_line = _describe_command([qrels, *runs, output, reference, precisions], full_paths=full_paths)
+        command_line = _describe_command([qrels, *runs, output, reference, protocol], full_paths=full_paths)
         save_page(content, output, title=title, command=command_line, full_paths=full_paths)
     if not quiet:
         written = [] if output == STANDARD_OUTPUT else [f"The page is in {output}."]

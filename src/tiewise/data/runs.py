@@ -233,6 +233,22 @@ class Run(Table):
         complete[lists[self.value[dropped] < lowest[lists]]] = True
         return replace(kept, complete_lists=complete)
 
+    def select_queries(self, queries: Iterable[str]) -> Run:
+        """The lists of some queries, in the order of this run.
+
+        >>> Run.from_dict({"q": {"a": 2.0}, "r": {"a": 1.0}}).select_queries(["r", "s"]).to_dict()
+        {'r': {'a': 1.0}}
+        """
+        places = np.array(sorted(self.query_index[one] for one in queries if one in self.query_index), dtype=np.int64)
+        if len(places) == len(self.queries):
+            return self
+        kept = self.take(np.flatnonzero(np.isin(self.query, places)))
+        complete = None if self.complete_lists is None else self.complete_lists[places]
+        offsets = np.append(kept.offsets[places], kept.offsets[-1])
+        return replace(
+            kept, queries=tuple(self.queries[place] for place in places), offsets=offsets, complete_lists=complete
+        )
+
     def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.
 

@@ -7,7 +7,7 @@ A new kind of figure is a new module whose functions end with `theme.apply_theme
 
 from tiewise.figures.curves import curve
 from tiewise.figures.forests import forest, forest_rows
-from tiewise.figures.precision_losses import precision_losses
+from tiewise.figures.protocols import losses
 from tiewise.figures.query_differences import differences
 from tiewise.figures.rankings import agreement, chooser, rba_range
 from tiewise.figures.theme import save
@@ -21,7 +21,7 @@ __all__ = [
     "forest",
     "forest_rows",
     "group_sizes",
-    "precision_losses",
+    "losses",
     "rba_range",
     "save",
 ]

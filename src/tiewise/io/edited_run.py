@@ -31,7 +31,8 @@ def edit_source(source: RunSource, *, drop_self: bool = False, distances: bool =
         raise InputError("Tie groups hold counts, not rows: give drop_self or distances a run.")
     if not (drop_self or distances):
         return source
-    return EditedRun(source, drop_self=drop_self, distances=distances)
+    edited = source.without_self() if drop_self and not distances else None
+    return edited or EditedRun(source, drop_self=drop_self, distances=distances)
 
 
 class EditedRun(RunSource):

@@ -30,7 +30,7 @@ from tiewise.tables.optional import data_frame
 from tiewise.tables.results import Result
 from tiewise.tables.wording import MIN_WIDTH, PLAIN, count_noun, cut_lists_note
 
-__all__ = ["Similarity", "similarity"]
+__all__ = ["Similarity", "mean_overlap", "similarity"]
 
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
@@ -286,3 +286,22 @@ def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
     bounds = (compute_rbo(lists.pair(0, 1), phi, extremes=False) for lists in rankings)
     values = [rbo.expected or 0.0 for bound in bounds if (rbo := bound.extrapolated) is not None]
     return float(np.mean(values)) if values else None
+
+
+def mean_overlap(left: Run, right: Run, k: int) -> float:
+    """The expected share of their first k documents that two runs have in common, mean over common queries.
+
+    Each run orders its ties by itself. Of lists that are shorter, all documents count.
+
+    >>> x, y = (Run.from_dict({"q": scores}) for scores in ({"a": 2.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "d": 1.0}))
+    >>> mean_overlap(x, y, 2)  # b is among the first two of x in one of two orders
+    0.25
+    """
+    shares = []
+    for query in _common_queries([left, right])[0]:
+        lists = QueryRankings([left, right], query, k, "extend")
+        inside: Floats = np.zeros((2, lists.n_docs))  # the probability that a document is among the first k
+        for place, (codes, groups) in enumerate(zip(lists.codes, lists.groups, strict=True)):
+            inside[place, codes] = np.clip((k - groups.item_start) / groups.item_size, 0.0, 1.0)
+        shares.append(float(inside[0] @ inside[1]) / max(min(k, int(lists.length.max())), 1))
+    return float(np.mean(shares))

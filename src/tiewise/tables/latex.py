@@ -14,7 +14,7 @@ from tiewise._version import __version__
 from tiewise.tables.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
 from tiewise.tables.wording import MINUS, MISSING, add_zeros, escape_controls
 
-__all__ = ["render_latex"]
+__all__ = ["escape_latex", "render_latex"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -34,6 +34,7 @@ _SPECIAL = {
     "↑": r"$\triangle$",  # an arrow would look like a dagger
     "°": r"$\circ$",
     "↓": r"$\downarrow$",
+    "×": r"$\times$",
     "≤": r"$\leq$",
     "≥": r"$\geq$",
     "†": r"$\dagger$",
@@ -98,7 +99,7 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
         if text
     )
     caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)
-    yield from [rf"\caption{{{_escape(add_zeros(caption))}}}"] if caption else []
+    yield from [rf"\caption{{{escape_latex(add_zeros(caption))}}}"] if caption else []
     yield rf"\begin{{tabular}}{{{''.join(column.kind for column in columns)}}}"
     yield r"\toprule"
     yield _row([column.head for column in columns])
@@ -139,13 +140,13 @@ class _LatexColumn:
 
     @property
     def head(self) -> str:
-        title = _escape(self._title)
+        title = escape_latex(self._title)
         if self._details_beside:
             return rf"\multicolumn{{2}}{{c}}{{{title}}}"
         return f"{{{title}}}" if self.is_numeric else title
 
     def cell(self, cell: Cell) -> str:
-        text, mark = _escape(cell.text if self._is_text else add_zeros(cell.text)), _mark(cell)
+        text, mark = escape_latex(cell.text if self._is_text else add_zeros(cell.text)), _mark(cell)
         if not self.is_numeric:
             text = (rf"\textbf{{{text}}}" if cell.is_best else text) + mark
         elif _NUMBER.fullmatch(cell.text) and cell.text:
@@ -159,24 +160,24 @@ class _LatexColumn:
 
 
 def _mark(cell: Cell) -> str:
-    return rf"\textsuperscript{{{_escape(cell.footnote.translate(_LOWERED))}}}" if cell.footnote else ""
+    return rf"\textsuperscript{{{escape_latex(cell.footnote.translate(_LOWERED))}}}" if cell.footnote else ""
 
 
 def _detail(cell: Cell, is_numeric: bool = False) -> str:
     """Small text, with zeros as siunitx writes them; in a column of numbers in braces, as it is not one of them."""
     if not cell.detail:
         return "{}" if is_numeric else ""
-    return rf"{{\scriptsize {_escape(add_zeros(cell.detail))}}}"
+    return rf"{{\scriptsize {escape_latex(add_zeros(cell.detail))}}}"
 
 
 def _row(cells: Sequence[str]) -> str:
     return " & ".join(cells) + r" \\"
 
 
-def _escape(text: str) -> str:
+def escape_latex(text: str) -> str:
     r"""Text in which nothing is LaTeX.
 
-    >>> print(_escape("a_b 50% [−.004, .003]"))
+    >>> print(escape_latex("a_b 50% [−.004, .003]"))
     a\_b 50\% {[}$-$.004, .003]
     """
     return "".join(_SPECIAL.get(sign, sign) for sign in escape_controls(text))

@@ -54,6 +54,10 @@ class RunSource(ABC):
     def rows(self) -> Run:
         """All rows as columns: for what tie groups do not hold."""
 
+    def without_self(self) -> RunSource | None:
+        """The run without documents that have the id of their query; None if its rows are to be edited."""
+        return None
+
     def count(
         self,
         qrels: Qrels,

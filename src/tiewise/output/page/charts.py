@@ -131,9 +131,9 @@ def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int
     return {"measure": measure.name, "spec": _use_page_colours(spec), "caption": _caption(spec)}
 
 
-def losses(precisions: Mapping[str, Any]) -> dict[str, Any]:
-    """What each row of a table of precisions loses."""
-    spec = _specification(lambda: figures.precision_losses(precisions))
+def losses(protocol: Mapping[str, Any]) -> dict[str, Any]:
+    """What each row of a protocol loses."""
+    spec = _specification(lambda: figures.losses(protocol))
     return {"spec": _use_page_colours(spec), "caption": _caption(spec)}
 
 

@@ -38,7 +38,7 @@ from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.output.page import charts, verdicts
 from tiewise.output.page.precision_families import PrecisionFamily, find_families
-from tiewise.output.page.precision_section import PrecisionsLike, resolve_precisions
+from tiewise.output.page.protocol_section import ProtocolLike, resolve_protocol
 from tiewise.output.page.tie_orders import replay_query
 from tiewise.tables.wording import MIN_WIDTH, join_names, list_examples
 
@@ -58,7 +58,7 @@ def collect_content(
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     *,
     reference: str | None = None,
-    precisions: PrecisionsLike | None = None,
+    protocol: ProtocolLike | None = None,
     orders: Orders = "independent",
     test: Test = "permutation",
     confidence: float = 0.95,
@@ -72,7 +72,7 @@ def collect_content(
     named = _check_runs(runs, reference)
     check_options(orders, test, confidence, resamples, seed)
     check_progress(progress)
-    table = None if precisions is None else resolve_precisions(precisions)
+    table = None if protocol is None else resolve_protocol(protocol)
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
@@ -173,7 +173,7 @@ class PageContent:
     audits: dict[str, Audit]
     compared: Compared | None  #: None for one run
     families: tuple[PrecisionFamily, ...]
-    precisions: dict[str, Any] | None  #: a table of precisions, if one was given
+    protocol: dict[str, Any] | None  #: a protocol, if one was given
     confidence: float
     seed: int
 
@@ -332,8 +332,8 @@ class PageContent:
         return f"{what} After its last document a list finds nothing more."
 
     def losses(self) -> dict[str, Any] | None:
-        """What the rows of the table of precisions lose, if there is one."""
-        return None if self.precisions is None else charts.losses(self.precisions)
+        """What the rows of the protocol lose, if there is one."""
+        return None if self.protocol is None else charts.losses(self.protocol)
 
     # -- queries ------------------------------------------------------------------------------------------------
 

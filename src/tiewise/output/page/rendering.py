@@ -31,7 +31,7 @@ from tiewise.figures.theme import load_renderer
 from tiewise.io.compression import COMPRESSED, PathLike, save
 from tiewise.metrics.definition import Measure
 from tiewise.output.page.content import PageContent, collect_content
-from tiewise.output.page.precision_section import PrecisionsLike
+from tiewise.output.page.protocol_section import ProtocolLike
 from tiewise.output.page.tie_orders import RANDOM_ORDERS, STOPS
 from tiewise.output.page.verdicts import describe_precision
 from tiewise.output.paths import check_writable
@@ -51,7 +51,7 @@ def write_report(
     measures: str | Measure | Iterable[str | Measure] = DEFAULT_MEASURES,
     *,
     reference: str | None = None,
-    precisions: PrecisionsLike | None = None,
+    protocol: ProtocolLike | None = None,
     title: str = "",
     orders: Orders = "independent",
     test: Test = "permutation",
@@ -67,8 +67,8 @@ def write_report(
 
     The page is about the first measure; the others stand beside it. `reference` names the run that the others should
     rank like; runs of one system in several precisions are also recognised by their names (``minilm-bf16``,
-    ``minilm-fp32``). `precisions` adds a table of `precisions` or `reranker_precisions`: the result, what its `to_dict`
-    gave, or a JSON file that ``tiewise precisions`` wrote.
+    ``minilm-fp32``). `protocol` adds a section on a result of `protocol`: the result, what its `to_dict` gave, or a
+    JSON file that ``tiewise protocol`` wrote.
 
     `orders`, `test`, `confidence`, `resamples` and `seed` are those of `compare`, `options` those of `evaluate`. It
     shows `command` as its origin, and the names of files, with `full_paths` their paths; `progress(done, total)` is
@@ -84,7 +84,7 @@ def write_report(
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
     content = collect_content(
-        qrels, runs, measures, reference=reference, precisions=precisions, progress=progress, **how
+        qrels, runs, measures, reference=reference, protocol=protocol, progress=progress, **how
     )
     save_page(content, path, title=title, command=command, full_paths=full_paths)
 

@@ -1,38 +1,33 @@
-"""`reranker_precisions`: the last step of a reranker computed in several ways, from saved logits or hidden states."""
+"""`logits`: the last step of a reranker computed in several ways, from saved logits or hidden states, as rows."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from tiewise.analysis.evaluating import evaluate
+from tiewise.analysis.protocols import Row
 from tiewise.data.columns import Floats, identifiers
-from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.io import as_qrels
-from tiewise.io.types import QrelsLike
-from tiewise.metrics.names import MeasureLike
 from tiewise.scoring.backends import Array, backend_of, dtype_name
 from tiewise.scoring.functions import head, logit, score
 from tiewise.scoring.ids import IdsLike
-from tiewise.scoring.precision_trials.result import RERANKER_ROWS, RerankerPrecisions
-from tiewise.scoring.precision_trials.rows import check_trial, make_row, take_first_for_relevant
-from tiewise.tables.wording import list_examples
 
-__all__ = ["reranker_precisions"]
+__all__ = ["LEVEL_NAMES", "logits"]
 
+#: What follows the type of the model in the name of a row, for each level.
+LEVEL_NAMES = {"native": "", "score": " + hps", "logit": " + logit", "head": " + head"}
 #: The row of the logits of the model in float32.
 FLOAT32 = "float32"
 
 
-def reranker_precisions(
+def logits(
     queries: IdsLike,
     docs: IdsLike,
-    qrels: QrelsLike | None = None,
     *,
     logits: Array | None = None,
     hidden: Array | None = None,
@@ -40,62 +35,46 @@ def reranker_precisions(
     bias: Array | None = None,
     reference: Array | None = None,
     positive: int | None = None,
-    measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10",
-    rows: Iterable[str] | None = None,
-    max_loss: float | None = None,
-    phi: float = 0.9,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> RerankerPrecisions:
-    """What each way to compute the scores of a reranker costs in quality, for pairs whose logits were saved.
+    levels: Iterable[str] | None = None,
+) -> dict[str, Row]:
+    """The rows of ways to compute the scores of a reranker from what was saved of it, for `protocol`: name → row.
 
-    - `queries`, `docs`: the query and the document of each pair. Without `qrels`, the first documents of the reference
-      are taken for relevant.
-    - `logits`: the model's own, (pairs,) or (pairs, classes), in its type. One class is scored by a sigmoid, several by
-      a softmax, in which `positive` is the class that means relevant: by default 1, the second.
+    - `queries`, `docs`: the query and the document of each pair.
+    - `logits`: the model's own, (pairs,) or (pairs, classes), in its type X. One class is scored by a sigmoid, several
+      by a softmax, in which `positive` is the class that means relevant: by default 1, the second.
     - `hidden`, `weight`, `bias`: the input of the last layer, (pairs, width), and its parameters, as `scoring.head`
       takes them. Without `logits`, these are computed from them in the type of the hidden states.
-    - `reference`: the logits of the same pairs from the model in float32. The other rows are compared with them;
-      without them, with the first row: head, or logit if there are no hidden states.
-    - `rows`: ``"native"`` (the activation in the type of the logits), ``"score"`` (in float32), ``"logit"`` (no
-      activation) and ``"head"`` (the last layer in float32); by default all that are possible.
-    - `measures`, `max_loss`, `phi`, `resamples`, `seed`: as for `precisions`.
+    - `reference`: the logits of the same pairs from the model in float32; the first row, ``float32``.
+    - `levels`: ``"native"`` (the activation in the type of the logits; the row ``X``), ``"score"`` (in float32: ``X +
+      hps``), ``"logit"`` (no activation: ``X + logit``) and ``"head"`` (the last layer in float32: ``X + head``); by
+      default all that are possible.
 
     >>> import numpy as np
-    >>> logits = np.float16([8.0, 8.25, 1.0, 2.0])
-    >>> found = reranker_precisions(["q", "q", "r", "r"], ["a", "b", "a", "b"],
-    ...                             {"q": {"b": 1}, "r": {"b": 1}}, logits=logits, measures="RR")
-    >>> [(row.setup, row.expected, row.tied_share) for row in found.rows]
-    [('logit', 1.0, 0.0), ('score', 1.0, 0.0), ('native', 0.875, 0.5)]
+    >>> rows = logits(["q", "q"], ["a", "b"], logits=np.float16([8.0, 8.25]))
+    >>> {name: row.run.tied_share for name, row in rows.items()}
+    {'float16': 1.0, 'float16 + hps': 0.0, 'float16 + logit': 0.0}
     """
-    chosen = check_trial(measures, max_loss, resamples, seed)
     ids = _resolve_ids(queries, docs)
-    values = _score_levels(logits, hidden, weight, bias, reference, positive)
-    names = _resolve_rows(rows, [name for name in values if name in RERANKER_ROWS])
-    if reference is not None:
-        names = [FLOAT32, *names]
-    judged = None if qrels is None else as_qrels(qrels)
-    runs = {name: _make_run(*ids, values[name](), judged) for name in names}
-    first = runs[names[0]]
-    judged = take_first_for_relevant(first, chosen[0]) if judged is None else judged
-    found = [
-        make_row(name, run, first, partial(evaluate, judged, run, complete=True, oblivious=None), chosen, phi)
-        for name, run in runs.items()
-    ]
-    return RerankerPrecisions(found, chosen, max_loss, judged=qrels is not None, resamples=resamples, seed=seed)
+    scores = _score_levels(logits, hidden, weight, bias, reference, positive)
+    name, first = scores.pop("type"), scores.pop(FLOAT32, None)
+    chosen = {f"{name}{LEVEL_NAMES[level]}": scores[level] for level in _resolve_levels(levels, scores)}
+    if first is not None:
+        if FLOAT32 in chosen:
+            raise InputError("The logits are in float32 as the reference is. Leave out one of them.")
+        chosen = {FLOAT32: first, **chosen}
+    return {name: Row(_make_run(*ids, compute())) for name, compute in chosen.items()}
 
 
 def _score_levels(
     logits: Any, hidden: Any, weight: Any, bias: Any, reference: Any, positive: int | None
 ) -> dict[str, Any]:
-    """By row, a function that computes the scores of all pairs."""
+    """The type of the logits, and by level a function that computes the scores of all pairs."""
     if (hidden is None) != (weight is None):
         raise InputError("The last layer needs hidden and weight. Give both, or neither.")
     if bias is not None and weight is None:
         raise InputError("There is a bias without hidden and weight. Give all three, or no bias.")
     if logits is None and hidden is None:
         raise InputError("There is nothing to score. Give logits, or hidden and weight.")
-    found: dict[str, Any] = {}
     if hidden is not None:
         again = _as_logits(head(hidden, weight, bias, precision="float64"), "logits of the last layer")
         if logits is None:
@@ -110,11 +89,14 @@ def _score_levels(
         )
     several: dict[str, Any] = {"fn": "softmax", "positive": 1 if positive is None else positive}
     options = {"fn": "sigmoid"} if own.ndim == 1 else several
+    found: dict[str, Any] = {
+        "type": dtype_name(own.dtype),
+        "native": partial(score, own, **options, precision="native"),
+        "score": partial(score, own, **options),
+        "logit": partial(logit, own, **options),
+    }
     if hidden is not None:
         found["head"] = partial(logit, again, **options)
-    found["logit"] = partial(logit, own, **options)
-    found["score"] = partial(score, own, **options)
-    found["native"] = partial(score, own, **options, precision="native")
     if reference is not None:
         found[FLOAT32] = partial(logit, _check_reference(_as_logits(reference, "reference"), own), **options)
     return found
@@ -130,18 +112,18 @@ def _check_reference(reference: Array, own: Array) -> Array:
     return reference
 
 
-def _resolve_rows(rows: Iterable[str] | None, possible: Iterable[str]) -> list[str]:
-    """The rows in the order of the table: what is computed again decreases."""
+def _resolve_levels(levels: Iterable[str] | None, possible: Iterable[str]) -> list[str]:
+    """The levels in the order of the table: what is computed again increases."""
     known = list(possible)
-    wanted = known if rows is None else [rows] if isinstance(rows, str) else list(rows)
-    for name in wanted:
-        if name not in RERANKER_ROWS:
-            raise InputError(f"Unknown row {name!r}. Use some of: {', '.join(RERANKER_ROWS)}.")
-        if name not in known:
-            raise InputError(f"The row '{name}' needs hidden states and the weights of the last layer.")
+    wanted = known if levels is None else [levels] if isinstance(levels, str) else list(levels)
+    for level in wanted:
+        if level not in LEVEL_NAMES:
+            raise InputError(f"Unknown level {level!r}. Use some of: {', '.join(LEVEL_NAMES)}.")
+        if level not in known:
+            raise InputError(f"The level '{level}' needs hidden states and the weights of the last layer.")
     if not wanted:
-        raise InputError(f"No row was given. Give some of: {', '.join(known)}.")
-    return [name for name in known if name in wanted]
+        raise InputError(f"No level was given. Give some of: {', '.join(known)}.")
+    return [level for level in known if level in wanted]
 
 
 def _as_logits(given: Any, what: str) -> Array:
@@ -152,19 +134,13 @@ def _as_logits(given: Any, what: str) -> Array:
     return array[:, 0] if array.ndim == 2 and array.shape[1] == 1 else array
 
 
-def _make_run(queries: list[str], docs: list[str], scores: Array, qrels: Qrels | None) -> Run:
-    """The pairs of judged queries as a run."""
+def _make_run(queries: list[str], docs: list[str], scores: Array) -> Run:
+    """The pairs as a run, whose lists are complete: all that was given to the reranker."""
     values: Floats = np.asarray(backend_of(scores).to_numpy(scores), dtype=np.float64)
     if len(values) != len(queries):
         raise InputError(f"There are ids of {len(queries):,} pairs, and scores of {len(values):,}. Give one for each.")
-    if qrels is None:
-        return Run.from_columns(queries, docs, values)
-    known = set(qrels.queries)
-    kept = [row for row, query in enumerate(queries) if query in known]
-    if not kept:
-        examples = f"of the pairs {list_examples(dict.fromkeys(queries))}, of the qrels {list_examples(qrels.queries)}"
-        raise InputError(f"The qrels have none of the queries. Queries {examples}.")
-    return Run.from_columns([queries[row] for row in kept], [docs[row] for row in kept], values[kept])
+    run = Run.from_columns(queries, docs, values)
+    return replace(run, complete_lists=np.ones(len(run.queries), dtype=bool))
 
 
 def _resolve_ids(queries: IdsLike, docs: IdsLike) -> tuple[list[str], list[str]]:

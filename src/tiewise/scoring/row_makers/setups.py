@@ -15,7 +15,7 @@ from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
 from tiewise.scoring.storage import Storage
 from tiewise.tables.optional import need
 
-__all__ = ["SCORES", "STORAGE", "Setup", "default_setups", "store"]
+__all__ = ["SCORES", "STORAGE", "Setup", "bytes_per_vector", "default_setups", "shorten", "store"]
 
 #: Bits for each dimension of a stored vector.
 STORAGE = {"float32": 32, "float16": 16, "bfloat16": 16, "float8": 8, "int8": 8, "int4": 4, "binary": 1}

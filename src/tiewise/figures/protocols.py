@@ -1,20 +1,21 @@
-"""The figure of `Precisions`: what each row loses, against the bytes of a vector."""
+"""The figures of `Protocol`: measures against their cutoff, and what each row loses."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from tiewise.analysis.protocol_result import Protocol
 from tiewise.errors import InputError
+from tiewise.figures.curves import curve
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
-from tiewise.scoring.precision_trials import Precisions
 from tiewise.tables.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["PrecisionPlots", "precision_losses"]
+__all__ = ["ProtocolPlots", "losses"]
 
 #: Vectors whose bytes differ by less than this factor stand side by side, this factor apart on the logarithmic axis.
 SAME_SIZE, BESIDE = 1.15, 1.12
@@ -23,35 +24,45 @@ SAME_SIZE, BESIDE = 1.15, 1.12
 HEIGHT, GAP, CHARACTER = 380, 8, 5.8
 
 
-class PrecisionPlots:
-    """The figure of one table of precisions, an ordinary altair chart."""
+class ProtocolPlots:
+    """The figures of one protocol, ordinary altair charts."""
 
-    def __init__(self, precisions: Precisions):
-        self._precisions = precisions
+    def __init__(self, protocol: Protocol):
+        self._protocol = protocol
+
+    def cutoffs(self, cutoffs: Iterable[int] = range(1, 51), *, title: str = "") -> alt.LayerChart | alt.ConcatChart:
+        """The measures of each row against their cutoff, with ranges and the oblivious order: see `figures.curve`."""
+        found = self._protocol
+        reports = {name: report for name in found.rows if (report := found.row(name).report) is not None}
+        if not reports:
+            raise InputError("Without judgments no measure has a value: give qrels.")
+        return curve(reports, found.measures, cutoffs, title=title, marked=found.order_name)
 
     def loss(self, *, title: str = "") -> alt.LayerChart:
-        """What each row loses: see `tiewise.figures.precision_losses`."""
-        return precision_losses(self._precisions, title=title)
+        """What each row loses: see `tiewise.figures.losses`."""
+        return losses(self._protocol, title=title)
 
 
-def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") -> alt.LayerChart:
-    """What each row of a table of precisions loses, against the bytes of a vector.
+def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.LayerChart:
+    """What each row of a protocol loses, against the bytes of a vector.
 
     A point is the difference to the reference in the first measure; its bar ends at the bounds that hold for all rows
     at once. The dashed line is the largest loss that is allowed. Vectors of nearly the same size stand side by side.
-    The rows of a reranker have no bytes and stand in their order. `found` may also be what `Precisions.to_dict` gave.
+    Rows without bytes stand in their order. `found` may also be what `Protocol.to_dict` gave.
     """
-    document = found.to_dict() if isinstance(found, Precisions) else found
-    rows = [row for row in document["rows"] if row["measure"] == document["rows"][0]["measure"]]
+    document = found.to_dict() if isinstance(found, Protocol) else found
+    if "measure" not in document["rows"][0]:
+        raise InputError("Without judgments no row has a loss to draw: give qrels.")
+    rows = _first_rows(document)
     if len(rows) < 2:
         raise InputError("There is only the reference: no other row has a loss to draw.")
     places, ticks = _place(rows)
-    loss, has_bytes = document["max_loss"], "bytes" in rows[0]
+    loss, has_bytes = document["max_loss"], _has_bytes(rows)
     data = inline_data(
         {
-            "name": [row["setup"] for row in rows],
+            "name": [row["row"] for row in rows],
             "place": places,
-            "bytes": [row.get("bytes") for row in rows],
+            "bytes": [row["bytes"] for row in rows],
             **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected")},
             "kind": ["reference", *map(_kind, rows[1:])],
         }
@@ -65,7 +76,7 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
         scale=alt.Scale(type="log" if has_bytes else "linear", nice=False, zero=False, padding=24),
         axis=alt.Axis(values=list(ticks), labelExpr=f"{{{labels}}}[datum.value]", grid=False),
     )
-    y = alt.Y("difference:Q", title=f"{measure}, difference to {rows[0]['setup']}", scale=scale)
+    y = alt.Y("difference:Q", title=f"{measure}, difference to {rows[0]['row']}", scale=scale)
     kinds = {"reference": GREY, "keeps": PALETTE[2], "loses": PALETTE[1], "unknown": PALETTE[0]}
     shown = [kind for kind in kinds if kind in {row["kind"] for row in data.values}]
     color = alt.Color(
@@ -92,18 +103,22 @@ def precision_losses(found: Precisions | Mapping[str, Any], *, title: str = "") 
     allowed = "" if loss is None else f" Dashed: the loss that is allowed, {loss:g}."
     return layer_chart(
         layers,
-        title=title or _title(document, rows[0]),
+        title=title or f"What each row loses against {rows[0]['row']}",
         subtitle=f"Bars: 95% bounds on each side, for all rows at once.{allowed}",
-        description="; ".join(f"{row['setup']} {PLAIN.signed(row['difference'])}" for row in rows) + f" {measure}.",
+        description="; ".join(f"{row['row']} {PLAIN.signed(row['difference'])}" for row in rows) + f" {measure}.",
         height=HEIGHT,
         width=WIDTH,
     )
 
 
-def _title(document: Mapping[str, Any], reference: Mapping[str, Any]) -> str:
-    if not document.get("has_judgments", True):
-        return f"Agreement with the {reference['setup']} ranking"
-    return "What smaller vectors lose" if "bytes" in reference else "What the last step of a reranker loses"
+def _first_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The rows of the first measure, the reference first."""
+    rows = [row for row in document["rows"] if row["measure"] == document["rows"][0]["measure"]]
+    return sorted(rows, key=lambda row: row["row"] != document["reference"])
+
+
+def _has_bytes(rows: Sequence[Mapping[str, Any]]) -> bool:
+    return all(row["bytes"] for row in rows)
 
 
 def _kind(row: Mapping[str, Any]) -> str:
@@ -117,15 +132,15 @@ def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names:
     padding = (max(ends) - min(ends)) / 20 or 0.005
     low, high = min(ends) - padding, max(ends) + padding
     for row in rows if has_names else ():
-        share = (GAP + CHARACTER * len(row["setup"])) / HEIGHT
+        share = (GAP + CHARACTER * len(row["row"])) / HEIGHT
         high = max(high, (row["upper"] - share * low) / (1 - share))
     return [low, high]
 
 
 def _place(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], dict[int, str]]:
     """Where rows stand on the axis, and the labels of some places."""
-    if "bytes" not in rows[0]:
-        return [float(place) for place in range(len(rows))], {place: row["setup"] for place, row in enumerate(rows)}
+    if not _has_bytes(rows):
+        return [float(place) for place in range(len(rows))], {place: row["row"] for place, row in enumerate(rows)}
     order = sorted(range(len(rows)), key=lambda at: (rows[at]["bytes"], at))
     groups: list[list[int]] = []
     for at in order:

@@ -1,0 +1,229 @@
+"""`vectors`: one collection, stored and scored in several ways, as rows of the protocol."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from tiewise.analysis.protocols import Row
+from tiewise.caching import cached_property
+from tiewise.data.runs import Run
+from tiewise.errors import InputError
+from tiewise.io.memory_run import MemoryRun
+from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
+from tiewise.scoring.blocks import split
+from tiewise.scoring.collections import Collection
+from tiewise.scoring.full_ranking import VECTOR_ORDERS
+from tiewise.scoring.ids import Ids, IdsLike
+from tiewise.scoring.options import require_int
+from tiewise.scoring.quantised import BLOCK, Quantized
+from tiewise.scoring.row_makers.setups import Setup, bytes_per_vector, default_setups, shorten, store
+from tiewise.ties.counted import Counted, Request, RunSource
+
+__all__ = ["FUNCTIONS", "VectorRun", "vectors"]
+
+FUNCTIONS = ("cosine", "dot", "euclidean")
+
+
+def vectors(
+    queries: Array,
+    docs: Array,
+    names: Iterable[str] | None = None,
+    *,
+    fn: str = "cosine",
+    query_ids: IdsLike = None,
+    doc_ids: IdsLike = None,
+    encoders: Mapping[str, tuple[Array, Array]] | None = None,
+    depth: int = 100,
+    repeats: int = 0,
+) -> dict[str, Row]:
+    """The rows of ways to store vectors and compute scores, for `protocol`: name → row.
+
+    - `queries`, `docs`: float vectors, arrays or tensors.
+    - `names`: the ways, as ``ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE``, all but DOCS optional: ``"bfloat16"``,
+      ``"float32:int8"`` (float32 queries, int8 documents), ``"float32/bfloat16"`` (float32 vectors, bfloat16 scores),
+      ``"binary+100"`` (the first 100 scored again in float32), ``"float32@256"`` (the first 256 dimensions). Types are
+      float32, float16, bfloat16, float8, int8, int4 and binary. By default a selection, float32 first.
+    - `fn`: cosine, dot or euclidean; binary codes are compared by their equal bits.
+    - `encoders`: vectors of the same queries and documents from the model in another type, by name; the row
+      ``"bfloat16>float32"`` takes those that are called bfloat16.
+    - `depth`: the length of the lists that `protocol` compares with those of the reference. Measures see the whole
+      collection.
+    - `repeats`: how often the search of a row is timed, for `Row.seconds`; 0: not at all.
+
+    int8 and int4 take the range of each dimension from the documents alone, never from queries or judgments. For
+    cosine, vectors are divided by their lengths before they are quantised.
+
+    >>> import numpy as np
+    >>> docs = np.random.default_rng(0).normal(size=(200, 32)).astype(np.float32)
+    >>> rows = vectors(docs[:20] + 0.1, docs, ["float32", "float16", "binary"])
+    >>> {name: row.bytes for name, row in rows.items()}
+    {'float32': 128.0, 'float16': 64.0, 'binary': 4.0}
+    """
+    if fn not in FUNCTIONS:
+        raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
+    lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
+    given = _Vectors(queries, docs, query_ids, doc_ids, encoders or {}, fn, lengths[0])
+    n, dims = given.docs.shape
+    chosen = default_setups(dims, encoders or ()) if names is None else list(map(Setup.parse, _as_list(names)))
+    runs = {str(setup): VectorRun(given, setup) for setup in chosen}  # an error now, not after minutes
+    return {
+        name: Row(
+            run,
+            bytes=bytes_per_vector(run.setup, dims, n),
+            seconds=run.time(repeats) if repeats else None,
+            timed="Tiewise's search" if repeats else "",
+            note=f"also reads full vectors, {4 * dims:,} bytes each." if run.setup.rescore else "",
+        )
+        for name, run in runs.items()
+    }
+
+
+def _as_list(names: Iterable[str]) -> list[str]:
+    return [names] if isinstance(names, (str, Setup)) else list(names)
+
+
+class VectorRun(RunSource):
+    """The ranking of a whole collection: its tie groups are exact, its rows are the first documents of each query."""
+
+    def __init__(self, vectors: _Vectors, setup: Setup, *, drop_self: bool = False):
+        self._vectors, self.setup, self._drop_self = vectors, setup, drop_self
+        vectors.select(setup)
+
+    def rows(self) -> Run:
+        """The first documents of each query, with all that tie with the last."""
+        return self._run.without_self() if self._drop_self else self._run
+
+    def without_self(self) -> VectorRun:
+        """The ranking without documents that have the id of their query."""
+        return VectorRun(self._vectors, self.setup, drop_self=True)
+
+    @cached_property
+    def _run(self) -> Run:
+        return self._rank()
+
+    def _rank(self) -> Run:
+        given, setup = self._vectors, self.setup
+        queries, collection = given.stored(replace(setup, rescore=None))
+        found = collection.search(queries, setup.rescore or given.depth, query_ids=given.query_ids)
+        if setup.rescore is None:
+            return found
+        return given.exact.rescore(found, given.queries, query_ids=given.query_ids)
+
+    def time(self, repeats: int) -> float:
+        """The seconds of a search for all queries at once, the mean of some. Vectors are stored before, once."""
+        _ = self._run
+        begin = perf_counter()
+        for _ in range(repeats):
+            self._rank()
+        return (perf_counter() - begin) / repeats
+
+    def _count(self, request: Request) -> Counted:
+        """The tie groups of the whole collection, or of the candidates that are scored again."""
+        if request.score_dtype is not None or request.judged_only or request.scores is not None:
+            raise InputError("A row of vectors has no other scores or documents: give a run of scoring.search.")
+        if self.setup.rescore is not None:
+            counted = MemoryRun(self.rows())._count(request)
+            ties = {dtype: replace(one, complete=True) for dtype, one in counted.ties.items()}
+            return replace(counted, ties=ties, drop_self=self._drop_self)
+        queries, collection = self._vectors.stored(self.setup)
+        found = collection.tie_groups(
+            queries,
+            request.qrels,
+            query_ids=self._vectors.query_ids,
+            orders=[order for order in VECTOR_ORDERS if order in request.orders],
+            drop_self=self._drop_self,
+        )
+        # Scores have at most the digits of float32: in it they tie as they are.
+        return Counted(dict.fromkeys(request.dtypes, found), drop_self=self._drop_self)
+
+
+class _Vectors:
+    """Queries and documents, and what is stored of them: at most one setup at a time."""
+
+    def __init__(
+        self,
+        queries: Any,
+        docs: Any,
+        query_ids: IdsLike,
+        doc_ids: IdsLike,
+        encoders: Mapping[str, tuple[Any, Any]],
+        fn: str,
+        depth: int,
+    ):
+        self.queries, self.docs = _matrices(queries, docs)
+        self._of_encoder = {name: _matrices(*pair, f" of '{name}'") for name, pair in encoders.items()}
+        for name, pair in self._of_encoder.items():
+            if (len(pair[0]), len(pair[1])) != (len(self.queries), len(self.docs)):
+                raise InputError(
+                    f"The encoder '{name}' has vectors of {len(pair[0]):,} queries and {len(pair[1]):,} documents, not "
+                    f"of {len(self.queries):,} and {len(self.docs):,}."
+                )
+        ids = Ids(query_ids, len(self.queries), "query"), Ids(doc_ids, len(self.docs), "document")
+        self.query_ids, self.doc_ids = (None if one.are_made_up else one.all for one in ids)
+        self.fn, self.depth = fn, depth
+        self._stored: tuple[Setup, Any, Collection] | None = None
+
+    def select(self, setup: Setup) -> tuple[Array, Array]:
+        """The queries and documents of a setup, before they are stored."""
+        if setup.encoder is None:
+            pair = self.queries, self.docs
+        elif setup.encoder in self._of_encoder:
+            pair = self._of_encoder[setup.encoder]
+        else:
+            known = ", ".join(self._of_encoder) or "none are given"
+            raise InputError(f"'{setup}': there are no vectors of an encoder '{setup.encoder}' ({known}).")
+        return shorten(pair[0], setup), shorten(pair[1], setup)
+
+    def stored(self, setup: Setup) -> tuple[Any, Collection]:
+        """The queries and the collection of a setup."""
+        if self._stored is None or self._stored[0] != setup:
+            self._stored = None  # first, to free its memory
+            self._stored = setup, *self._store(setup)
+        return self._stored[1:]
+
+    @cached_property
+    def exact(self) -> Collection:
+        """The documents in float32, for scoring again."""
+        return self._store(Setup())[1]
+
+    def _store(self, setup: Setup) -> tuple[Any, Collection]:
+        given, documents = self.select(setup)
+        docs = store(documents, setup.docs, self.fn, "documents")
+        scale = docs if isinstance(docs, Quantized) and setup.queries == setup.docs else None
+        collection = Collection(
+            docs,
+            doc_ids=self.doc_ids,
+            fn="hamming" if setup.queries == setup.docs == "binary" else self.fn,
+            precision="native" if setup.is_native else "float32",
+            score_dtype=None if setup.is_native or setup.scores == "float32" else setup.scores,
+        )
+        return store(given, setup.queries, self.fn, "queries", scale), collection
+
+
+def _matrices(queries: Any, docs: Any, whose: str = "") -> tuple[Array, Array]:
+    """Queries and documents, checked."""
+    pair = _matrix(queries, f"queries{whose}"), _matrix(docs, f"documents{whose}")
+    if pair[0].shape[1] != pair[1].shape[1]:
+        raise InputError(
+            f"Queries{whose} have {pair[0].shape[1]} dimensions and documents {pair[1].shape[1]}. They must agree."
+        )
+    return pair
+
+
+def _matrix(given: Any, what: str) -> Array:
+    backend = backend_of(given)
+    array = backend.as_array(given, what)
+    if array.ndim != 2 or not array.shape[0] or not array.shape[1]:
+        raise InputError(f"The {what} have shape {tuple(array.shape)}. Give a matrix with one vector per row.")
+    name = dtype_name(array.dtype)
+    if not is_low_precision(name):  # others are widened when they are used
+        array = backend.cast(array, backend.dtype("float32"))
+    for rows in split(slice(0, len(array)), max(BLOCK // array.shape[1], 1)):
+        if not backend.all_finite(array[rows]):
+            row = backend.rows_not_finite(array[rows])[0] + rows.start
+            large = "" if is_low_precision(name) else ", or a number too large for float32"
+            raise InputError(f"Row {row} of the {what} holds NaN or infinity{large}, counted from 0. Remove it.")
+    return array
