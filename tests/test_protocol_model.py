@@ -25,9 +25,10 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import tiewise as tw
 import tiny
-from tiewise.adapters.protocol_models import model, read_collection
+from tiewise.adapters.protocol_models import read_collection
 from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.cli.program import status_of
+from tiewise.rows import model
 
 QUERIES = {f"q{i}": tiny.sentence(f"q{i}", 3) for i in range(6)}
 CORPUS = {f"d{i:02}": tiny.sentence(i, 3 + i % 7) for i in range(40)}
@@ -226,11 +227,11 @@ def test_killed_and_resumed(models, data, tmp_path):
     assert found == files_of(tmp_path / "whole")
     for name in names:
         kept = {path.removeprefix(f"data/{name}/") for path in found if path.startswith(f"data/{name}/")}
-        assert {"float32.trec", "bfloat16+hps.trec", "bfloat16.safetensors", "table.tex", "protocol.json"} <= kept
+        assert {"float32.trec", "bfloat16+hps.trec", "bfloat16.safetensors", "cutoffs.svg", "protocol.json"} <= kept
         assert not [path for path in kept if "part" in path]
     document = json.loads(found["data/bert/protocol.json"])
     assert document["environment"]["versions"]["torch"] == torch.__version__
-    assert document["settings"]["model_files"].startswith("sha256:")
+    assert document["settings"]["model_revision"].startswith("sha256:")
 
 
 def test_saved_logits_and_hidden_states_give_the_levels(models, data, tmp_path):
@@ -319,7 +320,7 @@ def test_a_model_of_the_hub(models, data, tmp_path, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     rows = model("mine/bert", data, dtypes="float32", device="cpu", save=tmp_path / "saved")
     assert list(rows) == ["float32"]
-    assert json.loads((tmp_path / "saved/settings.json").read_text())["model_files"] == commit
+    assert json.loads((tmp_path / "saved/settings.json").read_text())["model_revision"] == commit
     with pytest.raises(tw.InputError, match="the model mine/other could not be loaded from the Hugging Face hub"):
         model("mine/other", data, device="cpu")
 
@@ -443,7 +444,8 @@ def test_a_configuration(models, data, tmp_path, capsys):
     out = capsys.readouterr().out
     assert out.index("bert on data") < out.index("static on data")
     assert "AP@3 ×100" in out
-    assert (tmp_path / "out/data/static/table.tex").exists()
+    latex = (tmp_path / "out/data/table.tex").read_text()
+    assert latex.index("bert") < latex.index("static")
     path.write_text(path.read_text().replace("kind", "sort"))
     assert error_of(capsys, "--config", path, "-o", tmp_path / "out").startswith(
         f"{path}: [[model]] has no key 'sort'. Known are: name, revision, kind"

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import platform
 import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.command import EXECUTION, INPUT, MEASURES, OUTPUT, SCORES, argument, command, option
+from tiewise.cli.command import argument, command, option
 from tiewise.cli.inputs import collect_warnings
+from tiewise.cli.output import screen, write
 from tiewise.errors import InputError, MissingExtraError
+from tiewise.io.compression import save
+from tiewise.tables.optional import installed
 
 __all__ = ["model_command"]
 
+GROUP = "Options"  # one heading, so that help fits on a screen
+
 EXAMPLES = (
     "tiewise protocol model my-reranker --data my-data -o results",
-    "tiewise protocol model BAAI/bge-reranker-v2-m3 --data my-data --dtype float32 --dtype bfloat16 -o results",
     "tiewise protocol model --config examples/paper.toml -o results",
 )
 #: What decides the last bits of a model's scores.
@@ -34,65 +38,45 @@ OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures")
 
 @command("model", examples=EXAMPLES)
 @argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names")
+@option("--data FOLDER", GROUP, "Texts and qrels, or a data set of the hub.", multiple=True)
+@option("--config FILE", GROUP, "Models, data and settings as TOML.", type=options.PATH)
 @option(
-    "--data FOLDER",
-    INPUT,
-    "queries.jsonl, corpus.jsonl, qrels.* and, for reranking, candidates.*; or a data set of the hub.",
-    multiple=True,
-)
-@option("--config FILE", INPUT, "Models, data sets and settings as TOML.", type=options.PATH)
-@option(
-    "--dtype NAME",
-    SCORES,
-    "float32, float16 or bfloat16.",
-    into="dtypes",
-    multiple=True,
-    default_note="all; no float16 on a CPU",
+    "--dtype NAME", GROUP, "float32, float16, bfloat16.", into="dtypes", multiple=True, default_note="all that are fast"
 )
 @option(
-    "--level NAME", SCORES, "native, score, logit or head.", into="levels", multiple=True, default_note="all but logit"
+    "--level NAME", GROUP, "native, score, logit, head.", into="levels", multiple=True, default_note="all but logit"
 )
-@option("--kind NAME", SCORES, "bi-encoder, cross-encoder, classifier or yes-no.", default_note="as the folder tells")
-@option("--revision NAME", SCORES, "The revision of a model of the hub.", default_note="its newest")
-@option("--instruction TEXT", SCORES, "What a model is told to look for.")
-@option(
-    "--prompt ROLE=TEXT",
-    SCORES,
-    "Text before a query or document of a bi-encoder; before, after or question of a yes-no model.",
-    into="prompts",
-    multiple=True,
-)
-@option("--yes WORD", SCORES, "The word of a yes-no model that means relevant.", default_note="yes")
-@option("--no WORD", SCORES, "Its other word.", default_note="no")
-@option("--max-length N", EXECUTION, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
-@option("--batch-size N", EXECUTION, "Inputs at a time.", type=options.POSITIVE, default_note="16")
-@option("--device NAME", EXECUTION, "cpu, cuda …", default_note="a GPU if there is one")
-@option(
-    "--depth N",
-    EXECUTION,
-    "Documents for each query, if there are no candidates.",
-    type=options.POSITIVE,
-    default_note="1000",
-)
-@option("--trust-remote-code", EXECUTION, "Run code that a model of the hub brings.")
-@option(
-    "-m, --measure NAMES", MEASURES, "One or more measures.", into="measures", multiple=True, default_note="nDCG@10"
-)
-@option(
-    "--max-loss NUMBER", MEASURES, "How much of the first measure may be lost; then rows have a verdict.", type=float
-)
-@option("-o, --output FOLDER", OUTPUT, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
-@options.quiet
-def model_command(names: Sequence[str], *, config: Path | None, output: Path, quiet: bool, **given: Any) -> None:
-    """Run models in several types, and compare their rows.
+@option("--kind NAME", GROUP, "bi-encoder, cross-encoder, classifier, yes-no.")
+@option("--revision NAME", GROUP, "Of a model of the hub.", default_note="the newest")
+@option("--instruction TEXT", GROUP, "What the model is told to look for.")
+@option("--prompt ROLE=TEXT", GROUP, "Roles: query, document; before, after, question.", into="prompts", multiple=True)
+@option("--yes WORD", GROUP, "The answer of a yes-no model that means relevant.", default_note="yes")
+@option("--no WORD", GROUP, "Its other answer.", default_note="no")
+@option("--max-length N", GROUP, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
+@option("--batch-size N", GROUP, "Inputs at a time.", type=options.POSITIVE, default_note="16")
+@option("--device NAME", GROUP, "cpu, cuda …", default_note="a GPU if there is one")
+@option("--depth N", GROUP, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
+@option("--trust-remote-code", GROUP, "Run code that a model brings.")
+@option("-m, --measure NAMES", GROUP, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
+@option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float)
+@option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …")
+@option("-o, --output FOLDER", GROUP, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
+@option("--quiet", GROUP, "Write no notes to standard error.")
+def model_command(
+    names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
+) -> None:
+    """Run models in several types on texts. A second call computes what is missing.
 
-    A second call continues where the first one stopped, and computes only what is missing.
+    A data folder has queries.jsonl, corpus.jsonl (_id, title, text), qrels.* and, for reranking, candidates.*, a run.
     """
     experiment = _read_experiment(names, config, given)
     _silence_libraries()
     for data in experiment.data:
+        found = {}
         for model in experiment.models:
-            _run(experiment, model, data, output, quiet)
+            found[_folder_name(model["name"])] = _run(experiment, model, data, output, wide=wide, quiet=quiet)
+        latex = tw.Protocol.latex_of(found)
+        save(output / _folder_name(data["name"]) / "table.tex", [latex.encode()])
 
 
 # -- what to run --------------------------------------------------------------------------------------------------
@@ -173,72 +157,58 @@ def _folder_name(name: str) -> str:
 # -- one model on one data set ------------------------------------------------------------------------------------
 
 
-def _run(experiment: Experiment, model: Mapping[str, Any], data: Mapping[str, Any], output: Path, quiet: bool) -> None:
-    from tiewise.adapters.protocol_models import model as model_rows
+def _run(
+    experiment: Experiment, model: Mapping[str, Any], data: Mapping[str, Any], output: Path, *, wide: bool, quiet: bool
+) -> tw.Protocol:
+    """Run a model on a data set, write its results, and show its table."""
     from tiewise.adapters.protocol_models import read_collection
-    from tiewise.analysis.protocols import protocol
     from tiewise.cli.progress import progress
+    from tiewise.tables.text import render_text
 
     settings = dict(experiment.common)
     seed, max_loss = settings.pop("seed", 0), settings.pop("max_loss", None)
-    measures = data.get("measures") or settings.pop("measures", None) or ["nDCG@10"]
-    settings.pop("measures", None)
-    if "instruction" in data:
-        settings["instruction"] = data["instruction"]
-    settings |= {name: value for name, value in model.items() if name != "name"}
-    folder = output / _folder_name(data["name"]) / _folder_name(model["name"])
-    title = f"{_folder_name(model['name'])} on {_folder_name(data['name'])}"
+    measures = settings.pop("measures", None)
+    measures = data.get("measures") or measures or ["nDCG@10"]
+    settings |= {
+        "instruction": data.get("instruction"),
+        **{key: value for key, value in model.items() if key != "name"},
+    }
+    names = _folder_name(data["name"]), _folder_name(model["name"])
+    title, folder = f"{names[1]} on {names[0]}", output.joinpath(*names)
     with collect_warnings() as warned:
         texts = read_collection(data["name"], **{key: data.get(key) for key in ("revision", "subset", "split")})
         with progress(title, quiet=quiet) as callback:
-            rows = model_rows(model["name"], texts, save=folder, progress=callback, **settings)
-        found = protocol(texts.qrels, rows, measures, max_loss=max_loss, seed=seed)
-    _write_results(found, texts, rows, folder, title, {"seed": seed, "measures": measures, "data": dict(data), **model})
-    _show(found, title, warned, quiet)
-
-
-def _write_results(
-    found: Any, texts: Any, rows: Mapping[str, Any], folder: Path, title: str, settings: Mapping[str, Any]
-) -> None:
-    """The LaTeX table, the JSON, the figures and the page."""
-    from tiewise.io.compression import save
-
+            rows = tw.rows.model(model["name"], texts, save=folder, progress=callback, **settings)
+        found = tw.protocol(texts.qrels, rows, measures, max_loss=max_loss, seed=seed)
     saved = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    document = {
-        **found.to_dict(),
-        "settings": {**settings, **saved},
-        "environment": _describe_environment(saved["device"]),
-    }
+    used = {"model": dict(model), "data": dict(data), "seed": seed, **saved}
+    document = {**found.to_dict(), "settings": used, "environment": _describe_environment(saved["device"])}
     save(folder / "protocol.json", [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
-    save(folder / "table.tex", [found.to_latex().encode()])
-    runs = {name: row.run for name, row in rows.items()}
-    try:
-        tw.write_report(
-            texts.qrels, runs, folder / "report.html", found.measures, reference=found.reference, title=title
-        )
-    except MissingExtraError as error:
-        from tiewise.cli.program import print_note
-
-        print_note(f"no figures and no page: {error}")
-
-
-def _show(found: Any, title: str, warned: Sequence[str], quiet: bool) -> None:
-    """The table, on standard output."""
-    from tiewise.cli.output import screen, write
-    from tiewise.cli.program import print_note
-    from tiewise.tables.text import render_text
-
+    notes = [*warned, *found.notes, *_draw(found, texts.qrels, rows, folder, title)]
     how = screen()
-    write(f"{title}\n{render_text(found._section(), how['width'], colour=how['colour'])}", styled=True)
-    if not quiet:
-        print_note(*warned)
+    section = replace(found._section(wide=wide), notes=() if quiet else notes)
+    write(f"{title}\n{render_text(section, how['width'], colour=how['colour'])}\n", styled=True)
+    return found
+
+
+def _draw(found: tw.Protocol, qrels: tw.Qrels, rows: Mapping[str, tw.Row], folder: Path, title: str) -> Iterator[str]:
+    """Draw the figures and write the page; notes on what could not be."""
+    runs: dict[str, Any] = {name: row.run for name, row in rows.items()}
+    try:
+        tw.figures.save(found.plot.cutoffs(range(1, 21), title=title), folder / "cutoffs.svg")
+        if len(runs) > 1:
+            tw.figures.save(found.plot.loss(title=title), folder / "loss.svg")
+        page: dict[str, Any] = {"reference": found.reference, "title": title, "protocol": found}
+        tw.write_report(qrels, runs, folder / "report.html", found.measures, **page)
+    except MissingExtraError as error:
+        yield f"There are no figures and no page. {error}"
 
 
 def _describe_environment(device: str) -> dict[str, Any]:
     """Versions and hardware: they decide the last bits of a model's scores."""
     import torch
 
-    def installed(name: str) -> str | None:
+    def installed_version(name: str) -> str | None:
         try:
             return version(name)
         except PackageNotFoundError:
@@ -249,7 +219,7 @@ def _describe_environment(device: str) -> dict[str, Any]:
         "versions": {
             "python": platform.python_version(),
             "tiewise": tw.__version__,
-            **{name: installed(name) for name in PACKAGES},
+            **{name: installed_version(name) for name in PACKAGES},
         },
         "device": device,
         "system": f"{platform.system()} {platform.machine()}",
@@ -259,14 +229,8 @@ def _describe_environment(device: str) -> dict[str, Any]:
 
 
 def _silence_libraries() -> None:
-    """Turn off the progress bars of libraries while they load what is on this machine already."""
-    library = sys.modules.get("transformers") or _import_transformers()
+    """Turn off what transformers prints while it loads a model."""
+    library = installed("transformers")
     if library is not None:
         library.utils.logging.disable_progress_bar()
         library.utils.logging.set_verbosity_error()
-
-
-def _import_transformers() -> Any:
-    from tiewise.tables.optional import installed
-
-    return installed("transformers")

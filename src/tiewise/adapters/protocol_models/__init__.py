@@ -26,14 +26,13 @@ from tiewise.errors import InputError, warn
 from tiewise.io import read_run, write_run
 from tiewise.io.compression import PathLike
 from tiewise.scoring.options import require_int
+from tiewise.scoring.row_makers.logits import LEVEL_NAMES
 from tiewise.tables.optional import need
 from tiewise.tables.wording import spell_option
 
 __all__ = ["TextCollection", "model", "read_collection"]
 
 DTYPES = ("float32", "float16", "bfloat16")
-#: What follows the type of the model in the name of a row, for each level.
-LEVEL_NAMES = {"native": "", "score": " + hps", "logit": " + logit", "head": " + head"}
 DEFAULT_LEVELS = ("native", "score", "head")
 PART = 16  # batches: what a call that is stopped can lose
 
@@ -101,7 +100,7 @@ def model(
         )
     settings = {
         "kind": kind,
-        "model_files": found_revision,
+        "model_revision": found_revision,
         "data_files": texts.fingerprint,
         "instruction": instruction,
         "prompts": None if prompts is None else dict(prompts),

@@ -49,7 +49,7 @@ class SavedScores:
                 raise InputError(f"{path}: is damaged. Delete the folder, and it is computed again.") from None
             for name, value in settings.items():
                 if earlier.get(name) != value:
-                    what = {"model_files": "other files of the model", "data_files": "other texts"}.get(name)
+                    what = {"model_revision": "another revision of the model", "data_files": "other texts"}.get(name)
                     what = what or f"{spell_option(name, earlier.get(name))}, not {value!r}"
                     raise InputError(f"{path}: these scores are of {what}. Choose another folder, or delete this one.")
         save(path, [json.dumps(dict(settings), indent=1, ensure_ascii=False).encode(), b"\n"])
