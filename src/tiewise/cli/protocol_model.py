@@ -31,9 +31,20 @@ EXAMPLES = (
 #: What decides the last bits of a model's scores.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy")
 #: The keys of a configuration: for all models, for one model, for one data set.
-COMMON = ("dtypes", "levels", "batch_size", "max_length", "device", "depth", "measures", "max_loss", "seed")
+COMMON = (
+    "dtypes",
+    "levels",
+    "batch_size",
+    "max_length",
+    "device",
+    "depth",
+    "measures",
+    "max_loss",
+    "drop_self",
+    "seed",
+)
 OF_MODEL = ("name", "revision", "kind", "prompts", "instruction", "max_length", "yes", "no", "trust_remote_code")
-OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures")
+OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures", "drop_self")
 
 
 @command("model", examples=EXAMPLES)
@@ -59,6 +70,7 @@ OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures")
 @option("--trust-remote-code", GROUP, "Run code that a model brings.")
 @option("-m, --measure NAMES", GROUP, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
 @option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float)
+@option("--drop-self", GROUP, "Drop documents that have the id of their query.")
 @option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …")
 @option("-o, --output FOLDER", GROUP, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
 @option("--quiet", GROUP, "Write no notes to standard error.")
@@ -110,11 +122,12 @@ def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str,
     of_model = {name: value for name, value in told.items() if name in OF_MODEL and name not in COMMON}
     of_all = {name: value for name, value in told.items() if name in COMMON}
     models = [{**model, **of_model, **{k: v for k, v in of_all.items() if k in model}} for model in found.models]
+    sets = [{key: value for key, value in one.items() if key not in of_all} for one in found.data]
     folders = [_folder_name(one["name"]) for one in models]
     for one in folders:
         if folders.count(one) > 1:
             raise InputError(f"Two models are called '{one}', and would share a folder. Rename one of them.")
-    return Experiment(models, found.data, {**found.common, **of_all})
+    return Experiment(models, sets, {**found.common, **of_all})
 
 
 def _read_prompt(text: str) -> tuple[str, str]:
@@ -151,7 +164,7 @@ def _read_config(path: Path) -> Experiment:
 
 def _folder_name(name: str) -> str:
     """The name of a model or a data set, as that of a folder."""
-    return Path(name).resolve().name if Path(name).exists() else name.replace("/", "__")
+    return Path(name).absolute().name if Path(name).exists() else name.replace("/", "__")
 
 
 # -- one model on one data set ------------------------------------------------------------------------------------
@@ -166,9 +179,8 @@ def _run(
     from tiewise.tables.text import render_text
 
     settings = dict(experiment.common)
-    seed, max_loss = settings.pop("seed", 0), settings.pop("max_loss", None)
-    measures = settings.pop("measures", None)
-    measures = data.get("measures") or measures or ["nDCG@10"]
+    how = {key: settings.pop(key) for key in ("measures", "max_loss", "drop_self", "seed") if key in settings}
+    how |= {key: data[key] for key in ("measures", "drop_self") if key in data}
     settings |= {
         "instruction": data.get("instruction"),
         **{key: value for key, value in model.items() if key != "name"},
@@ -179,26 +191,32 @@ def _run(
         texts = read_collection(data["name"], **{key: data.get(key) for key in ("revision", "subset", "split")})
         with progress(title, quiet=quiet) as callback:
             rows = tw.rows.model(model["name"], texts, save=folder, progress=callback, **settings)
-        found = tw.protocol(texts.qrels, rows, measures, max_loss=max_loss, seed=seed)
+        found = tw.protocol(texts.qrels, rows, **how)
     saved = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    used = {"model": dict(model), "data": dict(data), "seed": seed, **saved}
+    used = {"model": dict(model), "data": dict(data), "seed": 0, **how, **saved}
     document = {**found.to_dict(), "settings": used, "environment": _describe_environment(saved["device"])}
     save(folder / "protocol.json", [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
-    notes = [*warned, *found.notes, *_draw(found, texts.qrels, rows, folder, title)]
-    how = screen()
+    notes = [
+        *warned,
+        *found.notes,
+        *_draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False)),
+    ]
+    view = screen()
     section = replace(found._section(wide=wide), notes=() if quiet else notes)
-    write(f"{title}\n{render_text(section, how['width'], colour=how['colour'])}\n", styled=True)
+    write(f"{title}\n{render_text(section, view['width'], colour=view['colour'])}\n", styled=True)
     return found
 
 
-def _draw(found: tw.Protocol, qrels: tw.Qrels, rows: Mapping[str, tw.Row], folder: Path, title: str) -> Iterator[str]:
+def _draw(
+    found: tw.Protocol, qrels: tw.Qrels, rows: Mapping[str, tw.Row], folder: Path, title: str, **options: Any
+) -> Iterator[str]:
     """Draw the figures and write the page; notes on what could not be."""
     runs: dict[str, Any] = {name: row.run for name, row in rows.items()}
     try:
         tw.figures.save(found.plot.cutoffs(range(1, 21), title=title), folder / "cutoffs.svg")
         if len(runs) > 1:
             tw.figures.save(found.plot.loss(title=title), folder / "loss.svg")
-        page: dict[str, Any] = {"reference": found.reference, "title": title, "protocol": found}
+        page: dict[str, Any] = {"reference": found.reference, "title": title, "protocol": found, **options}
         tw.write_report(qrels, runs, folder / "report.html", found.measures, **page)
     except MissingExtraError as error:
         yield f"There are no figures and no page. {error}"
