@@ -30,7 +30,7 @@ from benchmarks import growth_page, ray_page, speed_page
 
 import tiewise as tw
 from tiewise.cli.command import FEW_OPTIONS, Argument, Option
-from tiewise.cli.program import COMMANDS, app
+from tiewise.cli.program import COMMANDS, all_commands, app
 from tiewise.metrics import catalogue
 from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.output.comparison_tables import COMPARISON_COLUMNS
@@ -194,7 +194,7 @@ Old names are still accepted.
 
 def cli_page() -> str:
     """The page of all commands, from the commands themselves."""
-    commands: dict[str, Any] = {name: app.get_command(None, name) for name in COMMANDS}
+    commands: dict[str, Any] = all_commands()
     renamed = [
         (f"`{name}`", f"`{old}`", f"`{param.opts[-1]}`")
         for name, command in commands.items()

@@ -19,7 +19,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.cli.inputs import name_of_shards
-from tiewise.cli.program import COMMANDS, app
+from tiewise.cli.program import COMMANDS, all_commands
 from tiewise.data.native import native
 from tiewise.metrics import names as registry
 from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
@@ -410,20 +410,22 @@ WRITERS = {
     **dict.fromkeys(("compare", "recall", "similarity"), "no-file no-run.trec other.trec"),
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
     "score": "no-vectors.npz",
-    "precisions": "no-queries.npy no-docs.npy",
-    "reranker": "no-qrels.txt no-pairs.npz",
+    "protocol runs": "no-qrels.txt no-run.trec",
+    "protocol vectors": "no-qrels.txt no-queries.npy no-docs.npy",
+    "protocol logits": "no-qrels.txt no-pairs.npz",
 }
 
 
 def test_output_path_is_checked_before_anything_is_read(tiewise, folder):
-    commands = {name: app.get_command(None, name) for name in COMMANDS}
-    writers = {name for name, one in commands.items() if any("-o" in p.opts and not p.is_flag for p in one.params)}
+    writers = {
+        name for name, one in all_commands().items() if any("-o" in p.opts and not p.is_flag for p in one.params)
+    }
     assert writers == set(WRITERS)
     (folder / "taken.html").mkdir()
     for command, files in WRITERS.items():
-        done = tiewise(command, *files.split(), "-o", "nowhere/made.html", code=2)
+        done = tiewise(*command.split(), *files.split(), "-o", "nowhere/made.html", code=2)
         assert "nowhere/made.html: cannot be written: there is no folder nowhere. Make it first." in done.err, command
-        done = tiewise(command, *files.split(), "-o", "taken.html", code=2)
+        done = tiewise(*command.split(), *files.split(), "-o", "taken.html", code=2)
         assert "taken.html: is a folder. Name a file in it." in done.err, command
     with pytest.raises(tw.InputError, match="there is no folder"):
         tw.write_report({}, {}, folder / "nowhere/made.html")
@@ -610,19 +612,19 @@ def test_demo_writes_its_files_to_a_new_folder_only(tiewise, tmp_path):
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", all_commands())
 def test_help_fits_the_terminal(tiewise, monkeypatch, command, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
-    text, _, examples = tiewise(command, "--help").out.partition("\nExamples:\n")
+    text, _, examples = tiewise(*command.split(), "--help").out.partition("\nExamples:\n")
     assert text.startswith(f"Usage: tiewise {command} ") and "  -h, --help" in text
     assert max(map(len, text.splitlines())) <= min(columns, 100)
     assert max(map(len, ["", *examples.splitlines()])) <= 80
-    for param in app.get_command(None, command).params:
+    for param in all_commands()[command].params:
         assert columns < 80 or param.opts[-1] in text or param.metavar in text
 
 
 def test_help_keeps_the_commas_of_a_value(tiewise):
-    assert "--encoder NAME=QUERIES,DOCS " in tiewise("precisions", "--help").out
+    assert "--encoder NAME=Q,D " in tiewise("protocol", "vectors", "--help").out
 
 
 def test_help_of_the_program_lists_all_commands(tiewise):
@@ -643,8 +645,8 @@ def test_old_names_of_options_are_accepted_and_hidden(tiewise):
         assert not re.search(rf"(?<![\w-]){name}\b(?!-)", tiewise(command.split()[0], "--help").out)
     params = {
         new: old
-        for name in COMMANDS
-        for one in app.get_command(None, name).params
+        for command in all_commands().values()
+        for one in command.params
         for new in one.opts
         for old in getattr(one, "old_names", ())
     }

@@ -18,7 +18,7 @@ import pytest
 
 import tiewise as tw
 from pages import Page
-from tiewise.cli.program import app
+from tiewise.cli.program import all_commands, app
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -149,7 +149,7 @@ def test_every_public_name_is_mentioned():
 
 
 def test_every_command_and_option_is_mentioned():
-    commands = {name: app.get_command(None, name) for name in app.list_commands(None)}
+    commands = all_commands()
     by_hand = "\n".join(Page(path).text for path in PAGES if path.name != "cli.md")
     assert not [name for name in commands if f"tiewise {name}" not in by_hand]
     options = {option for command in (app, *commands.values()) for one in command.params for option in one.opts}

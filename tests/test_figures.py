@@ -468,8 +468,8 @@ def results():
     found = [
         *(report, report["RR"], report.per_query("RR"), report.oblivious_by_tool(), read, judged),
         *(tw.tie_groups(judged, read), tw.similarity({SCRIPT: run, "other": run}, "RBO(phi=0.9)")),
-        tw.precisions(np.eye(3), np.eye(3), rows=["float16", "binary"], max_loss=0.1, repeats=1, resamples=100),
-        tw.reranker_precisions(["q", "q"], [SCRIPT, "b"], logits=np.float16([8, 8.25]), max_loss=0.1, resamples=100),
+        tw.protocol(qrels, {SCRIPT: run, "other": run}, max_loss=0.1, complete=True),
+        tw.protocol(None, tw.rows.vectors(np.eye(3), np.eye(3), ["float16", "binary"], repeats=1)),
         *(
             stages,
             stages.table(),
@@ -515,7 +515,7 @@ def test_names_from_files_stay_text(results, kind):
 
 #: What public functions give that is no result to look at: operands, what one shard hands to another, measures, which
 #: are names, and rows of tables.
-NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "PrecisionRow", "Difference", "Trend"}
+NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "MeasuredRow", "Difference", "Trend"}
 
 
 def returned(function, owner=None):

@@ -200,8 +200,8 @@ def test_only_needed_members_of_an_archive_are_read(folder: Path) -> None:
     large = dict.fromkeys((f"x{i}" for i in range(6)), np.zeros(200_000_000, np.uint8))
     np.savez_compressed("docs.npz", docs=np.eye(3, dtype=np.float32), **large)
     np.savez("queries.npz", queries=np.eye(3, dtype=np.float32))
-    for command in ("score", "precisions"):
-        done = limited(folder, 1000, command, "queries.npz", "docs.npz", "-o", "out")
+    for command in ("score", "protocol vectors none"):
+        done = limited(folder, 1000, *command.split(), "queries.npz", "docs.npz", "-o", "out")
         assert done.returncode == 0, done.stderr
 
 

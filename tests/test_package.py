@@ -34,14 +34,13 @@ LAYERS = (
     "adapters",
     "cli",
 )
-ROOT = {"__init__", "__main__", "_version", "caching", "errors"}
+ROOT = {"__init__", "__main__", "_version", "caching", "errors", "rows"}
 EXAMPLE = "example"  # data files
 
 #: Folders that load a module further down by its name, when it is needed.
 DEFERRED = {
     ("analysis", "figures"),  # `plot` of a result
     ("rankings", "figures"),
-    ("scoring", "figures"),
     ("metrics", "rankings"),  # a measure is named before its module was loaded
     ("ties", "io"),  # `tie_groups` takes files and dictionaries
 }
@@ -165,7 +164,7 @@ def test_what_the_package_reads_is_beside_its_modules():
 
 
 def test_what_is_there_is_listed():
-    assert {"scoring", "figures", *tw.__all__} <= set(dir(tw))
+    assert {"scoring", "figures", "rows", *tw.__all__} <= set(dir(tw))
 
 
 def test_type_checkers_see_names_and_no_more():
@@ -174,7 +173,7 @@ def test_type_checkers_see_names_and_no_more():
     assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     known = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     imported = {alias.asname or alias.name for node in known.body for alias in node.names}
-    assert imported == {"scoring", "figures", *tw.__all__} - {"__version__"}
+    assert imported == {"scoring", "figures", "rows", *tw.__all__} - {"__version__"}
 
 
 def test_public_names_are_documented_and_there():

@@ -513,7 +513,7 @@ def test_row_numbers_that_the_judgments_do_not_have():
 
     for refused in (
         lambda: scoring.tie_groups(queries, docs, FROM_ONE),
-        lambda: tw.precisions(queries, docs, FROM_ONE, rows=["int8"], repeats=0),
+        lambda: tw.protocol(FROM_ONE, tw.rows.vectors(queries, docs, ["int8"])),
         lambda: check(search, scoring.Collection(docs), queries, 1, qrels=FROM_ONE),
     ):
         with pytest.raises(InputError, match=outside):
@@ -548,6 +548,6 @@ def test_no_warning_where_ids_are_right():
     from_zero = {str(i): {str(i): 1} for i in range(5)}
     scoring.tie_groups(docs[:5], docs, from_zero)
     tw.evaluate(from_zero, scoring.search(docs[:5], docs, 3), "RR")
-    tw.precisions(docs[:5], docs, rows=["int8"], repeats=0, measures="R@2")  # no judgments
+    tw.protocol(None, tw.rows.vectors(docs[:5], docs, ["int8"]))
     run = scoring.search(docs[:5], docs, 3, query_ids=range(1, 6), doc_ids=range(1, 13))
     tw.evaluate(FROM_ONE, run, "RR")

@@ -33,8 +33,8 @@ def paper_table(protocols: Mapping[str, Protocol], numbers: Scaled) -> str:
         lines = _lines_of_rows(protocols, [first.reference, *others], numbers)
     else:
         lines = _lines_of_models(protocols, others, numbers)
-    caption = f"{numbers.unit(first.measures[0])}. obl: {first.order_name}; E: expected over all orders of ties; range: "
-    caption += "from the lowest to the highest value of an order; bias: obl − E."
+    unit, order = numbers.unit(first.measures[0]), first.order_name
+    caption = f"{unit}. obl: {order}; E: expected over all orders of ties; range: highest − lowest; bias: obl − E."
     return "\n".join(
         [
             rf"% tiewise {__version__}; needs \usepackage{{booktabs}}",

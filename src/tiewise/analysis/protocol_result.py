@@ -39,7 +39,7 @@ class Fidelity(NamedTuple):
 
     rbo: float | None  #: extrapolated
     rbr: float | None  #: of the row's first documents against the reference's ranking
-    overlap: float | None  #: the share of the first documents that both have
+    overlap: float  #: the share of the first documents that both have
 
 
 class Difference(NamedTuple):
@@ -201,7 +201,7 @@ class Protocol(Result):
             lower, upper = loss_bounds(values, self._worst_loss(whole), seed=self._seed)
             low, high = max_t_intervals(values, seed=self._seed) if len(values) > 1 else (None, None)
             for at, name in enumerate(others):
-                ends = (None, None) if low is None or high is None else (float(low[at]), float(high[at]))
+                ends = (None if low is None else float(low[at]), None if high is None else float(high[at]))
                 mean, differs = float(values[:, at].mean()), int(np.count_nonzero(np.abs(values[:, at]) > ATOL))
                 found[name] = Difference(mean, *ends, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}
@@ -248,11 +248,11 @@ class Protocol(Result):
 
     def _describe_overlap(self) -> str:
         """Which row has the fewest of the reference's first documents."""
-        shares = {name: row.fidelity.overlap for name, row in self._rows.items() if row.fidelity is not None}
+        shares = {name: row.fidelity.overlap for name, row in self._rows.items() if row.fidelity}
         shares.pop(self.reference, None)
         if not shares:
             return ""
-        name = min(shares, key=lambda one: shares[one])
+        name = min(shares, key=shares.__getitem__)
         share = format_percent(shares[name])
         return f"Without judgments: {name} has {share} of the first {self.cutoff} documents of {self.reference}."
 
@@ -261,6 +261,7 @@ class Protocol(Result):
         each = {name: self.estimate(name) for name in self.rows}
         name = max(each, key=lambda one: abs(each[one].bias or 0.0))
         found, whole = each[name], each[self.reference]
+        assert found.expected is not None and whole.expected is not None
         if found.oblivious is None or numbers.number(found.oblivious) == numbers.number(found.expected):
             return ""
         printed, side = numbers.number(found.oblivious), ""
@@ -316,7 +317,7 @@ class Protocol(Result):
         With more than four rows beside the reference, it has a line for each row. `latex_of` makes a table of several
         models.
         """
-        return self.latex_of({name: self}, fractions=fractions)
+        return self.latex_of({name: self}, fractions=fractions) if self.measures else super().to_latex()
 
     @staticmethod
     def latex_of(protocols: Mapping[str, Protocol], *, fractions: bool = False) -> str:
@@ -348,7 +349,7 @@ class Protocol(Result):
         }
         if wide:
             columns["std"] = [numbers.size(one.std) for one in each.values()]
-            columns["CV"] = [format_percent(one.std / one.expected if one.std else 0.0) for one in each.values()]
+            columns["CV"] = [format_percent(one.std / (one.expected or 1) if one.std else 0.0) for one in each.values()]
         if len(self.rows) > 1:
             columns |= self._difference_columns(measure, numbers, wide=wide)
         if wide:
@@ -422,11 +423,11 @@ class Protocol(Result):
 
     def _facts(self, name: str) -> dict[str, Any]:
         row = self._rows[name]
-        similar = Fidelity(None, None, None) if row.fidelity is None else row.fidelity
-        return {"tied_share": row.tied_share, **similar._asdict(), "bytes": row.bytes, "seconds": row.seconds}
+        similar = dict.fromkeys(Fidelity._fields) if row.fidelity is None else row.fidelity._asdict()
+        return {"tied_share": row.tied_share, **similar, "bytes": row.bytes, "seconds": row.seconds}
 
     def to_dict(self) -> dict[str, Any]:
-        """All as plain values, in fractions: the rows, what to choose, and the notes as plain values; `write_report` takes them."""
+        """All as plain values, in fractions: what `write_report` takes and ``--format json`` prints."""
         return {
             "schema": "tiewise/protocol/1",
             "queries": len(self.estimates(self.reference)) if self.measures else None,

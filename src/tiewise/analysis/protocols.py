@@ -106,7 +106,7 @@ def protocol(
     given = {}
     for name, row in named.items():
         with prefix_errors(f"Row '{name}'"):
-            given[name] = as_source(row.run)  # type: ignore[arg-type]
+            given[name] = as_source(row.run)
     order = _choose_order(given.values()) if oblivious == "auto" else oblivious
     options = Options(oblivious=order, missing=missing, drop_self=drop_self, complete=complete, seed=seed)
     sources = {name: edit_source(source, drop_self=options.drop_self) for name, source in given.items()}

@@ -22,7 +22,7 @@ from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
 from tiewise.tables.wording import spelled_for_shell
 
-__all__ = ["BAD_INPUT", "CHECK_FAILED", "app", "print_error", "print_note", "run_process", "status_of"]
+__all__ = ["BAD_INPUT", "CHECK_FAILED", "all_commands", "app", "print_error", "print_note", "run_process", "status_of"]
 
 BAD_INPUT, CHECK_FAILED = 2, 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
@@ -35,7 +35,7 @@ COMMANDS = {
     "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "recall": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
-    "protocol": "Compare precisions of a model, index or reranker: which can be afforded?",
+    "protocol": "Compare precisions of a model: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run at random.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",
@@ -130,6 +130,16 @@ def app(ctx: click.Context) -> None:
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
         ctx.exit(BAD_INPUT)
+
+
+def all_commands() -> dict[str, click.Command]:
+    """Every command by its name, those of a group after it: ``protocol``, ``protocol runs``."""
+    found: dict[str, click.Command] = {}
+    for name in COMMANDS:
+        one = getattr(import_module(f"tiewise.cli.{MODULES.get(name, name)}"), MODULES.get(name, name))
+        found[name] = one
+        found |= {f"{name} {part}": command for part, command in getattr(one, "commands", {}).items()}
+    return found
 
 
 def run_process() -> int:

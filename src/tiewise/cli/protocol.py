@@ -118,15 +118,16 @@ def runs_command(
     """Compare runs, such as those of a model in several precisions."""
     files = runs_by_name(runs, names)
     check_stdin_once([qrels, *runs])
+    by_path = {str(path): name for name, path in files.items()}
     if how["reference"] not in files:
-        how["reference"] = next((name for name, path in files.items() if str(path) == how["reference"]), how["reference"])
+        how["reference"] = by_path.get(how["reference"], how["reference"])
     rows = {name: tw.read_run(path) if str(path) == "-" else path for name, path in files.items()}
     write_protocol(qrels, rows, how, shown, complete=complete)
 
 
 @command(
     "vectors",
-    examples=("tiewise protocol vectors qrels.txt queries.npy docs.npy --row float32 --row int8",),
+    examples=("tiewise protocol vectors qrels.txt q.npy d.npy --row float32 --row int8",),
 )
 @qrels
 @argument("QUERIES", "Vectors of queries: .npy, .npz, .safetensors or .parquet.", type=options.PATH)

@@ -83,9 +83,7 @@ def write_report(
     """
     check_path(path)
     how = {"orders": orders, "test": test, "confidence": confidence, "resamples": resamples, "seed": seed, **options}
-    content = collect_content(
-        qrels, runs, measures, reference=reference, protocol=protocol, progress=progress, **how
-    )
+    content = collect_content(qrels, runs, measures, reference=reference, protocol=protocol, progress=progress, **how)
     save_page(content, path, title=title, command=command, full_paths=full_paths)
 
 
