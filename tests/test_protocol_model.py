@@ -276,9 +276,8 @@ def hub_copy(folder, parts):
     return folder
 
 
-def test_a_copy_of_a_data_set_of_the_hub(models, data, tmp_path, monkeypatch):
+def test_a_copy_of_a_data_set_of_the_hub(data, tmp_path):
     pytest.importorskip("datasets")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     judged = [
         {"query-id": query, "corpus-id": doc, "score": label}
         for query, docs in RELEVANT.items()
@@ -301,14 +300,16 @@ def test_a_copy_of_a_data_set_of_the_hub(models, data, tmp_path, monkeypatch):
         read_collection(folder, subset="fr")
 
 
-def test_lists_of_texts_of_the_hub(tmp_path, monkeypatch):
+def test_lists_of_texts_of_the_hub(tmp_path):
     pytest.importorskip("datasets")
-    monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path / "cache"))
     rows = [{"query": "who?", "positive": ["she."], "negative": ["he.", "it."]}]
     found = read_collection(hub_copy(tmp_path / "lists", {"default": ("test", rows)}))
     assert found.qrels.to_dict() == {"0": {"0-0": 1.0, "0-1": 0.0, "0-2": 0.0}}
     assert found.candidates == {"0": ["0-0", "0-1", "0-2"]}
     assert found.docs["0-2"] == "it."
+    (tmp_path / "other").mkdir()  # a folder of the same name, which the library's cache takes for this one
+    rows = [{"query": "what?", "positive": ["this."], "negative": []}]
+    assert read_collection(hub_copy(tmp_path / "other/lists", {"default": ("test", rows)})).queries == {"0": "what?"}
 
 
 def test_a_model_of_the_hub(models, data, tmp_path, monkeypatch):

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,9 @@ def read_collection(
     if any(folder.glob("queries.jsonl*")) or any(folder.glob("corpus.jsonl*")):
         return _read_folder(folder)
     if any(folder.rglob("*.parquet")) or (folder / "README.md").exists():  # a copy of a data set of the hub
-        return _read_hub(str(folder), folder.name, None, subset, split)
+        # The library's cache knows a folder by its name alone, and would return the texts of another one.
+        with TemporaryDirectory() as cache:
+            return _read_hub(str(folder), folder.name, None, subset, split, cache)
     raise InputError(f"{source}: holds no queries.jsonl. {CONTENTS}.")
 
 
@@ -181,17 +184,19 @@ def _read_candidates(path: Path) -> dict[str, list[str]]:
 # -- data sets of the hub -----------------------------------------------------------------------------------------
 
 
-def _read_hub(source: str, name: str, revision: str | None, subset: str | None, split: str | None) -> TextCollection:
+def _read_hub(
+    source: str, name: str, revision: str | None, subset: str | None, split: str | None, cache: str | None = None
+) -> TextCollection:
     """A data set in one of MTEB's two layouts: corpus, queries, qrels and top_ranked; or lists of texts."""
     datasets = need("datasets", "A data set of the hub", "mteb")
 
     def load(config: str) -> Any:
-        splits = datasets.get_dataset_split_names(source, config, revision=revision)
+        splits = datasets.get_dataset_split_names(source, config, revision=revision, cache_dir=cache)
         wanted = [split] if split else [*SPLITS, splits[0]]
         chosen = next((one for one in wanted if one in splits), splits[0] if len(splits) == 1 else None)
         if chosen is None:
             raise InputError(f"{name}: '{config}' has no split '{split}'. It has: {', '.join(splits)}.")
-        return datasets.load_dataset(source, config, split=chosen, revision=revision)
+        return datasets.load_dataset(source, config, split=chosen, revision=revision, cache_dir=cache)
 
     with reaching_the_hub(f"the data set {name}"):
         configs = datasets.get_dataset_config_names(source, revision=revision)
