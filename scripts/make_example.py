@@ -534,7 +534,7 @@ that give the same float32.
 
 `queries.npz` and `docs.npz` hold the vectors of the float32 model, projected to the 32 directions in which those of the
 documents vary most (singular vectors, the strongest first), so that the files are small. They rank worse than
-the 384 dimensions. They are examples for `tiewise precisions queries.npz docs.npz qrels.txt`.
+the 384 dimensions. They are examples for `tiewise protocol vectors qrels.txt queries.npz docs.npz`.
 `scripts/make_example_vectors.py` makes them; the array `made_with` has the versions.
 
 ## First stages

@@ -148,6 +148,27 @@ def test_a_missing_query_counts_as_zero_or_is_left_out():
     assert skip.difference("bfloat16").mean == pytest.approx(0) and len(skip.estimates("float32")) == 2
 
 
+def test_rows_without_a_common_query():
+    apart = {"a": {"q": {"a": 1.0}}, "b": {"r": {"a": 1.0}}}
+    found = tw.protocol(QRELS, apart, "RR", complete=True)
+    assert found.row("b").fidelity is None and found.difference("b").mean == 0
+    with pytest.raises(InputError, match="No query is left for RR: the rows have none in common"):
+        tw.protocol(QRELS, apart, "RR", complete=True, missing="skip")
+    with pytest.raises(InputError, match="Row 'b': It has no query in common with the reference 'a'"):
+        tw.protocol(None, apart)
+    with pytest.raises(InputError, match="Row 'a': Tie groups hold counts"):
+        tw.protocol(QRELS, {"a": tw.tie_groups(QRELS, FLOAT32)}, drop_self=True)
+    with pytest.raises(InputError, match="Row 'a': Tie groups hold no documents to compare"):
+        tw.protocol(None, {"a": tw.tie_groups(QRELS, FLOAT32)})
+
+
+def test_one_query_and_one_row():
+    alone = tw.protocol({"q": {"a": 1}}, RUNS, "RR", complete=True, max_loss=0.1)
+    assert alone.difference("bfloat16")[:3] == (-0.25, None, None) and alone.verdict("bfloat16") == "unknown"
+    single = tw.protocol(QRELS, {"float32": FLOAT32}, "RR", complete=True, oblivious=None)
+    assert single.to_markdown().splitlines()[2] == "| row | tied | E | range |"
+
+
 def test_lists_that_may_have_been_cut():
     cut = {str(q): {str(d): float(d // 2) for d in range(6)} for q in range(20)}
     qrels = {str(q): {"0": 1, "9": 1} for q in range(20)}
@@ -271,6 +292,8 @@ def test_the_table_of_a_paper(vectors):
         ([FLOAT32], {}, "Give the rows as"),
         (RUNS, {"reference": "fp32"}, "The reference 'fp32' is none of the rows"),
         (RUNS, {"max_loss": 0}, "max_loss=0 is not possible"),
+        (RUNS, {"max_loss": "1%"}, "max_loss='1%' is not possible"),
+        (tw.rows.vectors(np.eye(3), np.eye(3), ["binary"]), {"oblivious": "rank"}, "no rank column"),
         (RUNS, {"worst": float("nan")}, "worst=nan is not possible"),
         (RUNS, {"measures": "NumRelRet"}, "NumRelRet is not a mean over queries"),
         (RUNS, {"measures": "GMAP"}, "GMAP is not a mean over queries"),
@@ -374,6 +397,7 @@ def test_runs(tiewise, folder):
     table = tiewise(*command, "--format", "table").out
     assert "to bf16 ±95%" in table and "83.33" in table
     assert ".8333" in tiewise(*command, "--format", "table", "--fractions", "--wide").out
+    assert " obl " not in tiewise(*command, "--format", "table", "--oblivious", "none").out
     named = tiewise(*command, "--name", "x", "--name", "y", "--format", "latex", "-o", "t.tex")
     assert not named.out and r"\multicolumn{4}{c}{y}" in (folder / "t.tex").read_text()
     assert "--worst 0.1 is less than" in tiewise(*command, "--worst", "0.1", code=2).err

@@ -98,8 +98,9 @@ class Protocol(Result):
         self.reference, self.oblivious = reference, oblivious
         self.cutoff = cutoff  #: of the overlap with the reference
         self.max_loss, self.worst, self._seed = max_loss, worst, seed
+        _ = self._estimates  # an error now, if rows have no query in common
         if worst is not None:
-            _ = self._differences  # an error now, if a query loses more
+            _ = self._differences  # or if a query loses more
 
     def __repr__(self) -> str:
         what = f"{self.measures[0]}, {self._queries}" if self.measures else "no judgments"
@@ -281,7 +282,9 @@ class Protocol(Result):
             if base in self._rows and (before := self.estimate(base).range):
                 after = self.estimate(name).range
                 left = "no ties left" if not self.row(name).tied_share else "no tie matters"
-                change = f"range {numbers.number(before)} → {numbers.number(after)}" if after else left
+                shown = numbers.number(before), numbers.number(after)
+                moved = f"range stays {shown[0]}" if shown[0] == shown[1] else f"range {shown[0]} → {shown[1]}"
+                change = moved if after else left
                 parts.append(f"{base} + {level}: {change}")
         return f"{'; '.join(parts)}." if parts else ""
 
@@ -347,6 +350,8 @@ class Protocol(Result):
             "range": [numbers.size(one.range) for one in each.values()],
             "bias": [numbers.signed(one.bias) for one in each.values()],
         }
+        if self.oblivious is None:
+            del columns["obl"], columns["bias"]
         if wide:
             columns["std"] = [numbers.size(one.std) for one in each.values()]
             columns["CV"] = [format_percent(one.std / (one.expected or 1) if one.std else 0.0) for one in each.values()]

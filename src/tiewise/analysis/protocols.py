@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 from tiewise.analysis.evaluating import report_of
@@ -98,7 +99,7 @@ def protocol(
     if first not in named:
         raise InputError(f"The reference '{first}' is none of the rows: {list_examples(named, 5)}.")
     for name, value in (("max_loss", max_loss), ("worst", worst)):
-        if value is not None and not 0 < value < float("inf"):
+        if value is not None and not (isinstance(value, Real) and 0 < float(value) < float("inf")):
             raise InputError(f"{spell_option(name, value)} is not possible. Give a number above 0.")
     check_progress(progress)
     judged = None if qrels is None else as_qrels(qrels)
@@ -107,9 +108,14 @@ def protocol(
     for name, row in named.items():
         with prefix_errors(f"Row '{name}'"):
             given[name] = as_source(row.run)
+            if judged is None and isinstance(given[name], Counted):
+                raise InputError("Tie groups hold no documents to compare. Give qrels, or the run itself.")
     order = _choose_order(given.values()) if oblivious == "auto" else oblivious
     options = Options(oblivious=order, missing=missing, drop_self=drop_self, complete=complete, seed=seed)
-    sources = {name: edit_source(source, drop_self=options.drop_self) for name, source in given.items()}
+    sources = {}
+    for name, source in given.items():
+        with prefix_errors(f"Row '{name}'"):
+            sources[name] = edit_source(source, drop_self=options.drop_self)
     whole, cutoff = _read_lists(sources[first], judged), chosen[0].cutoff or DEFAULT_CUTOFF
     found = []
     for done, (name, row) in enumerate(named.items(), 1):
@@ -118,7 +124,9 @@ def protocol(
             if judged is not None:
                 report = report_of(Evaluation.of(judged, source, options, chosen), chosen)
             run = _read_lists(source, judged)
-            fidelity = None if run is None or whole is None else _compare(run, whole, phi, depth, cutoff)
+            fidelity = _compare(run, whole, phi, depth, cutoff)
+            if fidelity is None and judged is None:
+                raise InputError(f"It has no query in common with the reference '{first}'.")
         tied = None if run is None else run.tied_share
         found.append(MeasuredRow(name, report, tied, fidelity, row.bytes, row.seconds, row.timed, row.note))
         if progress is not None:
@@ -157,8 +165,13 @@ def _read_lists(source: RunSource, qrels: Qrels | None) -> Run | None:
     return source.rows() if qrels is None else source.rows().select_queries(qrels.queries)
 
 
-def _compare(run: Run, reference: Run, phi: float, depth: int, cutoff: int) -> Fidelity:
-    """How similar the ranking of a row is to that of the reference, expected over the orders of ties."""
+def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cutoff: int) -> Fidelity | None:
+    """How similar the ranking of a row is to that of the reference, expected over the orders of ties.
+
+    None if one of them is not known, or if they have no query in common.
+    """
+    if run is None or reference is None or run.query_index.keys().isdisjoint(reference.query_index):
+        return None
     runs = {"row": run, "reference": reference}
     recall = similarity(runs, f"RBR(phi={phi})@{depth}", edge="extend", bounds=False, complete=True)
     rbr = recall.pair("row", "reference").lower.expected

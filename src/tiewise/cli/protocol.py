@@ -76,9 +76,10 @@ def write_protocol(
     from tiewise.output.rendering import render
 
     output: Output = shown["output"]
-    judged = None if str(qrels) == "none" else qrels
+    judged, order = None if str(qrels) == "none" else qrels, how["oblivious"]
     with collect_warnings() as warned, progress("rows", quiet=output.quiet) as callback:
-        found = tw.protocol(judged, rows, progress=callback, **how, **more)
+        options = {**how, **more, "oblivious": None if order == "none" else order}
+        found = tw.protocol(judged, rows, progress=callback, **options)
     said = (*notes, *warned, *found.notes)
     if output.format == "latex":
         content: str | bytes = found.to_latex(fractions=shown["fractions"])

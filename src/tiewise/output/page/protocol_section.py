@@ -20,7 +20,7 @@ ProtocolLike: TypeAlias = "Protocol | Mapping[str, Any] | PathLike"
 #: What every row has: texts, numbers, and numbers that may be missing.
 TEXTS = ("row", "measure")
 NUMBERS = ("expected", "range", "difference", "lower", "upper", "differs")
-OPTIONAL = ("oblivious", "bias", "ci_low", "ci_high", "tied_share", "rbo", "bytes")
+OPTIONAL = ("oblivious", "bias", "ci_low", "ci_high", "tied_share", "bytes")
 VERDICTS = (None, *get_args(Verdict))
 
 

@@ -124,6 +124,8 @@ class VectorRun(RunSource):
         """The tie groups of the whole collection, or of the candidates that are scored again."""
         if request.score_dtype is not None or request.judged_only or request.scores is not None:
             raise InputError("A row of vectors has no other scores or documents: give a run of scoring.search.")
+        if "rank" in request.orders:
+            raise InputError("Vectors have no rank column to list ties by. Use the order 'given'.")
         if self.setup.rescore is not None:
             counted = MemoryRun(self.rows())._count(request)
             ties = {dtype: replace(one, complete=True) for dtype, one in counted.ties.items()}
