@@ -120,10 +120,10 @@ def cover_intervals(rng: np.random.Generator, trials: int) -> None:
             truth, mean = population.mean(), drawn.mean(axis=0)
             of_queries = drawn.var(axis=0, ddof=1) / n
             variance = of_queries + of_order**2 / n
-            freedom = (n - 1) * (variance / np.maximum(of_queries, 1e-300)) ** 2
+            freedom = (n - 1) * (variance / np.maximum(of_queries, 1e-100)) ** 2
             off = np.abs(mean - truth - rng.normal(0, of_order / np.sqrt(n), trials)) / np.sqrt(variance)
             normal, student = (np.mean(off <= limit) for limit in (stats.norm.ppf(0.975), stats.t.ppf(0.975, freedom)))
-            plain = np.abs(mean - truth) / np.sqrt(np.maximum(of_queries, 1e-300))
+            plain = np.abs(mean - truth) / np.sqrt(np.maximum(of_queries, 1e-100))
             print(
                 f"  {name:<17} n={n:<4} ci {np.mean((low <= truth) & (truth <= high)):.3f}  ci_order: normal "
                 f"{normal:.3f}, t {student:.3f}  without ties: normal {np.mean(plain <= stats.norm.ppf(0.975)):.3f}, "

@@ -283,7 +283,7 @@ def test_a_measure_without_relevant_documents_is_left_out(tiewise):
 
 def test_captions_name_lists_that_may_be_cut_and_missing_queries(tiewise, folder):
     (folder / "cut.qrels").write_text("1 0 a 1\n1 0 b 1\n2 0 a 1\n")
-    (folder / "one.trec").write_text("1 Q0 x 1 2 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
+    (folder / "one.trec").write_text("1 Q0 x 1 1 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
     (folder / "two.trec").write_text("1 Q0 a 1 2 t\n1 Q0 b 2 1 t\n2 Q0 a 1 1 t\n")
     command = ("cut.qrels", "one.trec", "two.trec", "-m", "R@3", "--format", "latex")
     for text in (tiewise("compare", *command).out, tiewise("evaluate", *command).out):
@@ -298,7 +298,7 @@ def test_captions_name_lists_that_may_be_cut_and_missing_queries(tiewise, folder
 def test_the_page_has_the_bounds_of_all_its_measures_and_report_prints_them(tiewise, folder):
     pytest.importorskip("vl_convert")
     (folder / "cut.qrels").write_text("1 0 a 1\n1 0 b 1\n")
-    (folder / "one.trec").write_text("1 Q0 x 1 2 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
+    (folder / "one.trec").write_text("1 Q0 x 1 1 t\n1 Q0 a 2 1 t\n1 Q0 y 3 1 t\n")
     (folder / "two.trec").write_text("1 Q0 b 1 2 t\n1 Q0 x 2 1 t\n")
     done = tiewise("report", "cut.qrels", "one.trec", "two.trec", "-m", "P@1,R@3,GMAP", "-o", "cut.html")
     assert "expected R@3 lies within .0000–1.0000 (one), so which is higher is open" in " ".join(done.err.split())

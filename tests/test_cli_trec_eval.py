@@ -158,7 +158,7 @@ def test_fractions_of_labels_are_cut_off(labels, ndcg, tiewise, tmp_path):
     assert f"{printed['trec_eval'].value:.4f}" == f"{printed['trec_eval-9'].value:.4f}" == ndcg
     assert printed["pytrec_eval"].value is None and "not whole numbers" in printed["ir_measures"].note
     assert report["nDCG"].oblivious == report["nDCG"].expected > float(ndcg)
-    assert "trec_eval cuts them to whole ones. Here they count as they are." in report.notes[-1]
+    assert "trec_eval cuts them to whole ones. Tiewise keeps them." in report.notes[-1]
 
 
 def test_pytrec_eval_refuses_fractions_of_labels():
@@ -212,9 +212,15 @@ def test_points_that_do_not_ascend(tiewise, tmp_path):
 def test_labels_below_the_level():
     report = tw.evaluate({"q": {"a": 0.9, "b": 0.4}}, {"q": {"a": 2.0, "b": 1.0}}, ["AP", "nDCG"], oblivious="given")
     assert report.notes == (
-        "All labels are below rel=1 (the highest is 0.9), so no document is relevant for AP. Lower it: AP(rel=0.45), "
-        "or -l 0.45.",
+        "All labels are below rel=1, so these documents are not relevant for AP. If they are, add -l 0.65, or write "
+        "AP(rel=0.65).",
     )
+    some = tw.evaluate({"q": {"a": 0.9, "b": 1}}, {"q": {"a": 2.0, "b": 1.0}}, ["AP", "nDCG"], oblivious="given")
+    assert some.notes[0].startswith(
+        "1 of 2 positive labels are below rel=1, so these documents are not relevant for AP."
+    )
+    whole = tw.evaluate({"q": {"a": 1, "b": 2}}, {"q": {"a": 2.0, "b": 1.0}}, "P(rel=2)@5", oblivious="given")
+    assert not whole.notes  # graded labels, and a level that was asked for
 
 
 # -- all orders ------------------------------------------------------------------------------------------------------

@@ -872,7 +872,7 @@ def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
     with pytest.warns(tw.CutWarning):
         found = tw.compare(judged, runs, ["R@3", "P@1"], resamples=100)
     pair = found.pair("A", "B", "R@3")
-    assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == (None, (0.0, 1.0))
+    assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == ((1.0, 1.0), (0.0, 1.0))
     assert "A scores higher than B in R@3 in every order of the documents listed (+.5000)" in pair.verdict
     assert not pair.open_by_cuts  # B can have the same value at best
     assert "expected R@3 lies within .0000–1.0000 (B). If your" in found.notes[0]

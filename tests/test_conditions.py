@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 
 import tiewise as tw
@@ -215,3 +217,18 @@ def test_an_unknown_statistic_of_a_pair_is_an_error():
 )
 def test_names_with_a_hyphen(text, names):
     assert [measure.name for measure in Condition.parse(text).measures] == names
+
+
+def test_a_gate_on_every_order_is_closed_if_lists_may_have_been_cut():
+    qrels = {f"q{i}": {"a": 1, "b": 1} for i in range(4)}
+    first = {query: {"a": 2.0, "x": 1.0, "y": 1.0} for query in qrels}
+    second = {query: {"x": 2.0, "y": 1.0, "z": 1.0} for query in qrels}
+    second["q0"] = {"x": 2.0, "y": 1.0, "b": 1.0}
+    condition = Condition.parse("not certain(A>B, R@3)", systems=["A", "B"])
+    for complete in (False, True):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", tw.CutWarning)
+            found = tw.compare(qrels, {"A": first, "B": second}, "R@3", complete=complete)
+        pair = found.pair("A", "B")
+        assert pair.certain and pair.open_by_cuts is not complete
+        assert (condition.explain(found) is not None) is not complete

@@ -13,6 +13,7 @@ import pytest
 import tiewise as tw
 from tiewise.cli.program import status_of
 from tiewise.data.runs import Trend
+from tiewise.errors import InputError
 from tiewise.io.edited_run import edit_run
 
 MEASURES = ["nDCG@10", "AP@100", "P@10", "R@100", "RR@10"]
@@ -107,7 +108,9 @@ def test_beir_drops_them():
         assert printed[measure].value == pytest.approx(value, abs=6e-6)
         assert printed[measure].note.startswith("drops documents with the id of their query, in 30 lists")
         assert as_beir[measure].oblivious == pytest.approx(value, abs=6e-6)
-        assert as_beir.per_query(measure) == dropped.per_query(measure)  # bias is the effect of tie order alone
+        for name in ("expected", "minimum", "maximum", "oblivious"):  # bias is the effect of tie order alone
+            values = [getattr(one.per_query(measure), name) for one in (as_beir, dropped)]
+            np.testing.assert_array_equal(*values)
     assert abs(report["nDCG@10"].expected - real["nDCG@10"]) > 0.01
 
 
@@ -385,3 +388,51 @@ def test_swapped_arguments_are_an_error():
 )
 def test_fractional_labels_and_whole_scores_are_allowed(qrels, run):
     assert tw.evaluate({"q": qrels}, {"q": run}, "nDCG@10", complete=True)["nDCG@10"].expected
+
+
+def test_distances_of_a_task_that_drops_its_queries_are_negated_once(tmp_path):
+    pytest.importorskip("mteb")
+    path = tmp_path / "ArguAna_predictions.json"
+    lists = {"q": {"q": 0.0, "a": 0.1, "b": 0.5, "c": 0.9}}
+    path.write_text(json.dumps({"mteb_model_meta": {}, "default": {"test": lists}}))
+    report = tw.evaluate({"q": {"a": 1}}, path, "RR", oblivious="mteb", distances=True)
+    assert report["RR"].expected == report["RR"].oblivious == 1.0
+
+
+def test_tie_groups_in_the_order_of_a_tool_that_drops_queries():
+    run = {"q": {"q": 3.0, "a": 2.0, "b": 1.0}}
+    ties = tw.tie_groups({"q": {"a": 1}}, tw.Run.from_dict(run).without_self())
+    assert tw.evaluate(None, ties, "RR", oblivious="beir")["RR"].expected == 1.0
+    with pytest.raises(InputError, match="drop_self"):
+        tw.evaluate(None, ties, "RR", drop_self=True)
+
+
+def test_dropping_keeps_what_lengths_say_of_truncation():
+    qrels = {f"q{i}": {"a": 1, "z": 1} for i in range(20)}
+    lists = {query: {query: 20.0} | {f"d{j}": float(10 - j) for j in range(8)} | {"a": 0.5} for query in qrels}
+    lists["q0"] = {f"d{j}": float(10 - j) for j in range(9)} | {"a": 0.5}
+    cuts = [tw.evaluate(qrels, lists, "R@10", drop_self=drop)["R@10"].cut for drop in (False, True)]
+    assert cuts[0] == cuts[1] == (0.0, 0.5)
+
+
+def test_ids_that_coincide_by_chance_are_no_self_documents():
+    rng = np.random.default_rng(0)
+    qrels = {str(i): {str(j): 1 for j in rng.integers(1, 200, 5)} for i in range(1, 51)}
+    run = {query: {str(doc): float(rng.random()) for doc in rng.choice(200, 40, replace=False)} for query in qrels}
+    assert not any("id of the query" in note for note in tw.evaluate(qrels, run, "nDCG@10").notes)
+    own = {query: docs | {query: 2.0} for query, docs in run.items()}
+    assert any("In 50 of 50 lists there is a document" in note for note in tw.evaluate(qrels, own, "nDCG@10").notes)
+
+
+def test_short_lists_in_any_order_are_no_distances():
+    rng = np.random.default_rng(0)
+    qrels = {f"q{i}": {"a": 1} for i in range(50)}
+    for _ in range(100):
+        run = {query: {"a": float(rng.random()), "b": float(rng.random())} for query in qrels}
+        assert not any("the scores rise" in note for note in tw.evaluate(qrels, run, "RR").notes)
+
+
+@pytest.mark.parametrize("name", ["judged_only", "complete", "drop_self", "distances"])
+def test_options_that_are_neither_true_nor_false(name):
+    with pytest.raises(InputError, match=f"{name} is True or False, not 'x'"):
+        tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0}}, "RR", **{name: "x"})

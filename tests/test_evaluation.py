@@ -428,6 +428,14 @@ def test_a_list_cut_after_one_document_of_a_tie_group():
     assert tw.evaluate(qrels, two, "RR@2", missing="skip")["RR@2"].cut is None
 
 
+def test_lists_of_judged_candidates_do_not_look_truncated():
+    qrels = {f"q{i}": {"a": 1, "b": 0, "c": 0} for i in range(6)}
+    run = {query: {"b": 3.0, "a": 2.0, "c": 1.0} for query in qrels}
+    assert tw.evaluate(qrels, run, "AP")["AP"].cut is None
+    more = {query: labels | {"z": 1} for query, labels in qrels.items()}
+    assert tw.evaluate(more, run, "AP")["AP"].cut is not None
+
+
 @pytest.mark.parametrize("k", [3, 5])
 def test_truncated_runs_hold_the_true_expectation(k):
     """Lists of many ties, cut at k in a random order of ties: the expectation of the whole lists at k is known."""

@@ -199,7 +199,7 @@ def test_verdicts_and_what_to_choose(vectors):
     assert sure.sentence.endswith("Stay with float32: every other row loses more than .1 points of nDCG@10.")
     few = compared(vectors, "float16", max_loss=0.01)
     assert few.verdict("float16") == "unknown" and few.difference("float16").differs == 0
-    assert few.sentence == ("30 queries cannot show a loss below 1 point of nDCG@10; 265 could. Stay with float32.")
+    assert few.sentence == ("30 queries cannot show that a loss is below 1 point of nDCG@10; at least 265 could.")
     assert compared(vectors, "binary", max_loss=0.18).sentence.endswith(
         "30 queries do not show that a row loses less than 18 points of nDCG@10. Stay with float32."
     )

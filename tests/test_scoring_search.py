@@ -297,8 +297,8 @@ def test_a_search_knows_which_lists_end_inside_a_tie_group():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         tw.evaluate({"0": {"0": 1}}, scoring.search(np.eye(2), docs, 2), "AP")
-    with pytest.warns(tw.CutWarning, match="1 of 1 list"):
-        tw.evaluate({"0": {"0": 1}}, cut, "AP")
+    with pytest.warns(tw.CutWarning, match="2 of 2 lists"):
+        tw.evaluate({"0": {"0": 1}, "1": {"0": 1}}, cut, "AP")
 
 
 def test_queries_without_judgments(collection):

@@ -25,7 +25,7 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
 
     >>> cuts = {"A": (0.6, 0.9), "B": (0.3, 1.0), "C": None, "D": (0.1, 0.2)}
     >>> expected = {"A": 0.6, "B": 0.4, "C": 0.15, "D": 0.12}
-    >>> find_open({name: Estimate(expected=expected[name], cut=cuts[name]) for name in cuts})
+    >>> find_open({name: Estimate(expected[name], cut=cuts[name], cut_likely=True) for name in cuts})
     [['A', 'B'], ['C', 'D']]
     """
     ends = {
@@ -47,7 +47,8 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]], unbounded: S
 
     A run alone needs no name: its name is empty. `unbounded` are the measures for which there are no bounds.
 
-    >>> a, b = Estimate(expected=0.6354, cut=(0.6314, 0.8959)), Estimate(expected=0.4119, cut=(0.3024, 1.0))
+    >>> a = Estimate(expected=0.6354, cut=(0.6314, 0.8959), cut_likely=True)
+    >>> b = Estimate(expected=0.4119, cut=(0.3024, 1.0), cut_likely=True)
     >>> describe_cuts({"R@1000": {"A": a, "B": b}})[:75]
     ': counting what may be missing, expected R@1000 lies within .6314–.8959 (A)'
     >>> describe_cuts({"R@1000": {"A": a, "B": b}})[75:]

@@ -109,9 +109,10 @@ class Evaluation:
             if measure.needs_subtopics and qrels is not None:
                 qrels.check_subtopics(measure)
         all_judged = any(measure.needs_all_judged for measure in measures)
-        source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
-        made = cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
         tool = TOOLS.get(options.oblivious or "")
+        if not (isinstance(source, Counted) and tool is not None and tool.drops_self):  # else the tool implies it
+            source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
+        made = cls(count_run(qrels, source, options, all_judged=all_judged), options, source, qrels)
         if made.self_queries and tool is not None and tool.in_some_tasks and task_drops_self(made.counted.source):
             return cls.of(qrels, source, replace(options, drop_self=True), measures)
         if made.self_queries and not source.is_constant:
@@ -157,6 +158,18 @@ class Evaluation:
         return 0 if found is None else int(np.count_nonzero(found))
 
     @cached_property
+    def self_stands_first(self) -> bool:
+        """Whether these documents are mostly the first of their lists: queries that are documents too find themselves.
+
+        Elsewhere ids coincide by chance. True if the run cannot be read.
+        """
+        if self.source is None or isinstance(self.source, Counted):
+            return True
+        run = self.source.rows()
+        rows, first = run.self_rows, np.maximum.reduceat(run.score, run.offsets[:-1])
+        return bool(np.mean(run.score[rows] == first[run.query[rows]]) >= 0.5)
+
+    @cached_property
     def without_self(self) -> Evaluation | None:
         """The same without documents that have the id of their query; None if the run cannot be read any more."""
         return self.edited(drop_self=True) if self.self_queries else self
@@ -166,7 +179,7 @@ class Evaluation:
         if self.source is None or isinstance(self.source, Counted):
             return None
         options = replace(self.options, **changes)
-        source = edit_source(self.source, **changes)
+        source = edit_source(self.source, drop_self=options.drop_self, distances=options.distances)
         return Evaluation(count_run(self.qrels, source, options), options, source, self.qrels)
 
     def grouped(self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False) -> GroupedJudgments:
@@ -214,7 +227,7 @@ class Evaluation:
                 rule = rules[measure]
                 if rule is not None and order is None:
                     one.oblivious = self.in_order(measure, rule)
-                one.cut_likely = self.cut_is_likely
+                one.cut_likely = cuts is not None and self.cut_is_likely
                 if cuts is not None and not engine.knows_cut(measure, grouped):
                     one.cut = cuts.bounds(measure, one.expected)
                     if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers

@@ -87,6 +87,9 @@ class Options:
             if not isinstance(value, Integral) or isinstance(value, bool) or not least <= value < 2**63:
                 raise InputError(f"{name} is a whole number from {least} on, not {value!r}.")
             object.__setattr__(self, name, int(value))
+        for name in ("judged_only", "complete", "drop_self", "distances"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise InputError(f"{name} is True or False, not {getattr(self, name)!r}.")
         if not isinstance(self.oblivious, (str, type(None))) or not isinstance(self.score_dtype, (str, type(None))):
             raise InputError("oblivious and score_dtype are names, or None.")
         if self.oblivious in TOOLS and TOOLS[self.oblivious].drops_self:

@@ -76,9 +76,10 @@ class Protocol(Result):
     >>> import tiewise as tw
     >>> rows = {"float32": {"q": {"a": 0.51, "b": 0.5}}, "bfloat16": {"q": {"a": 0.5, "b": 0.5}}}
     >>> found = tw.protocol({"q": {"a": 1}}, rows, "RR", complete=True)
-    >>> print(found.to_markdown())
-    RR ×100 · 1 query · obl: the order of the data · reference float32
-    ...
+    >>> found.estimate("bfloat16").expected, found.difference("bfloat16").differs
+    (0.75, 1)
+    >>> found.to_markdown().splitlines()[5]
+    '| bfloat16 | 100% | 100.00 | 75.00 | 50.00 | +25.00 | −25.00 | 1 |'
     """
 
     def __init__(
@@ -305,7 +306,7 @@ class Protocol(Result):
         whole_values = self.estimates(self.reference).expected
         needed = queries_for_loss(self.max_loss, self._worst_loss(whole_values))
         if len(whole_values) < needed:
-            return f"{self._queries} cannot show a loss below {loss}; {needed:,} could. Stay with {self.reference}."
+            return f"{self._queries} cannot show that a loss is below {loss}; at least {needed:,} could."
         return f"{self._queries} do not show that a row loses less than {loss}. Stay with {self.reference}."
 
     def to_markdown(self, *, wide: bool = False, fractions: bool = False) -> str:

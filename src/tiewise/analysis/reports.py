@@ -26,7 +26,6 @@ from tiewise.tables.estimates import is_wide
 from tiewise.tables.optional import data_frame, need
 from tiewise.tables.results import Result
 from tiewise.tables.wording import (
-    MIN_WIDTH,
     PLAIN,
     count_noun,
     cut_lists_note,
@@ -247,7 +246,7 @@ class Report(Result):
             tied_rows=run.tied_rows,
             tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.may_be_truncated & ties.present)),
+            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.ends_tied & ties.present)),
         )
 
     @cached_property
@@ -307,16 +306,20 @@ class Report(Result):
         if from_.unjudged_queries:
             notes.append(f"{_queries(from_.unjudged_queries)} not judged and left out.")
         qrels = self._evaluation.qrels
-        highest = float(qrels.label.max(initial=0.0))
-        low = {m: level for m in self.measures if 0 < highest < (level := float(getattr(m, "rel", 0)))}
-        if low:
-            levels = " and ".join(f"rel={level:g}" for level in dict.fromkeys(low.values()))
+        positive = qrels.label[qrels.label > 0]
+        low = [m for m in self.measures if self._has_lost_labels(m)]
+        for level in dict.fromkeys(float(getattr(m, "rel", 1)) for m in low):
+            names = [m for m in low if getattr(m, "rel", 1) == level]
+            below = positive[positive < level]
+            labels = f"{len(below):,} of {len(positive):,} positive" if len(below) < len(positive) else "All"
+            lower = float(f"{np.median(below):.2g}")
             notes.append(
-                f"All labels are below {levels} (the highest is {highest:g}), so no document is relevant for "
-                f"{', '.join(map(str, low))}. Lower it: AP(rel={highest / 2:.2g}), or -l {highest / 2:.2g}."
+                f"{labels} labels are below rel={level:g}, so these documents are not relevant for "
+                f"{', '.join(map(str, names))}. If they are, add -l {lower:g}, or write {names[0](rel=lower)}."
             )
-        for number in sorted({n for m, n in self._without_relevant.items() if m not in low} - {0}):
-            some = [str(m) for m, n in self._without_relevant.items() if n == number and m not in low]
+        without = {m: n for m, n in self._without_relevant.items() if m not in low or m.relevant(positive).any()}
+        for number in sorted(set(without.values()) - {0}):
+            some = [str(m) for m, n in without.items() if n == number]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
             notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
@@ -356,7 +359,7 @@ class Report(Result):
             rules = {rule_for(order, measure).labels for measure in measures if not measure.needs_subtopics}
             if rules - {"any"} and not qrels.has_whole_labels:
                 does = "cuts them to" if "cut" in rules else "takes only"
-                notes.append(f"Labels are not whole numbers: {order} {does} whole ones. Here they count as they are.")
+                notes.append(f"Labels are not whole numbers: {order} {does} whole ones. Tiewise keeps them.")
         notes.extend(explain_clipped_labels(self.measures, qrels.label))
         if any(measure.needs_subtopics for measure in self.measures) and qrels.has_one_subtopic_each:
             notes.append(
@@ -366,13 +369,25 @@ class Report(Result):
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
         return iter(notes)
 
+    def _has_lost_labels(self, measure: Measure) -> bool:
+        """Whether positive labels are not relevant to a measure by mistake: fractions below 1, or all of them."""
+        level, label = getattr(measure, "rel", None), self._evaluation.qrels.label
+        if level is None:
+            return False
+        positive = label[label > 0]
+        below = positive[positive < level]
+        by_mistake = len(below) and (len(below) == len(positive) or below.min() < 1)
+        return bool(by_mistake) and not measure.relevant(below).any()
+
     def _suspicions(self) -> Iterator[str]:
         """What the run may hold by mistake, where that changes a number."""
         evaluation, trend = self._evaluation, self._evaluation.counted.trend
-        if trend is not None and (note := trend_note(trend)) and self._changes(evaluation.edited(distances=True)):
+        negated = self._options.distances
+        note = "" if trend is None else trend_note(trend, distances=negated)
+        if note and (negated or self._changes(evaluation.edited(distances=True))):
             yield note
         queries, lists = evaluation.self_queries, self._tally.retrieved_queries
-        if queries > lists / 100 and self._changes(evaluation.without_self):
+        if queries > lists / 100 and evaluation.self_stands_first and self._changes(evaluation.without_self):
             yield (
                 f"In {queries:,} of {count_noun(lists, 'list')} there is a document with the id of the query. BEIR and "
                 f"some tasks of MTEB drop it. If the queries are documents too, add {spell_option('drop_self')}."
@@ -387,7 +402,7 @@ class Report(Result):
         values = (
             (getattr(mean, name), getattr(self._means[one], name)) for one, mean in means.items() for name in fields
         )
-        return any(a != b if a is None or b is None else abs(a - b) >= MIN_WIDTH for a, b in values)
+        return any(a != b if a is None or b is None else is_wide((a, b)) for a, b in values)
 
     @cached_property
     def _without_relevant(self) -> dict[Measure, int]:

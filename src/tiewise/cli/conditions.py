@@ -55,7 +55,7 @@ FACTS = (
 
 #: The statistics of a pair of systems in a measure: ``p(A>B, nDCG@10)``.
 PAIR_STATISTICS: dict[str, Callable[[Any], float | bool | None]] = {
-    "certain": lambda pair: pair.certain and pair.difference.expected > 0,
+    "certain": lambda pair: pair.certain and pair.difference.expected > 0 and not pair.open_by_cuts,
     "flip": lambda pair: pair.flip,
     "difference": lambda pair: pair.difference.expected,
     "minimum": lambda pair: pair.difference.minimum,

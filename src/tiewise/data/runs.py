@@ -60,6 +60,8 @@ class Trend(NamedTuple):
         Trend(rising=1, falling=1, lists=2, steps=1, by_rank=False)
         """
         query = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        if rank is not None and not ((rank[1:] != rank[:-1]) & (query[1:] == query[:-1])).any():
+            rank = None  # a column of one number is not a rank
         if rank is not None:
             value = value[np.lexsort((rank, query))]
         inside = query[1:] == query[:-1]

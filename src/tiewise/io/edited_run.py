@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from tiewise.caching import cached_property
+from tiewise.data.columns import positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.memory_run import MemoryRun
@@ -27,6 +30,8 @@ def edit_source(source: RunSource, *, drop_self: bool = False, distances: bool =
     """The same for any source; the source itself if nothing is to be done, or was done already."""
     if isinstance(source, (Counted, EditedRun)) and (source.drop_self, source.distances) == (drop_self, distances):
         return source
+    if isinstance(source, EditedRun):
+        source = source.original
     if isinstance(source, Counted):
         raise InputError("Tie groups hold counts, not rows: give drop_self or distances a run.")
     if not (drop_self or distances):
@@ -39,15 +44,22 @@ class EditedRun(RunSource):
     """A source whose rows are edited: see `edit_run`."""
 
     def __init__(self, source: RunSource, *, drop_self: bool, distances: bool):
-        self._source, self.drop_self, self.distances = source, drop_self, distances
+        self.original, self.drop_self, self.distances = source, drop_self, distances
 
     @cached_property
     def _edited(self) -> MemoryRun:
-        return MemoryRun(edit_run(self._source.rows(), drop_self=self.drop_self, distances=self.distances))
+        return MemoryRun(edit_run(self.original.rows(), drop_self=self.drop_self, distances=self.distances))
 
     def rows(self) -> Run:
         """The edited rows."""
         return self._edited.rows()
 
     def _count(self, request: Request) -> Counted:
-        return replace(self._edited._count(request), drop_self=self.drop_self, distances=self.distances)
+        counted = self._edited._count(request)
+        if self.drop_self:  # whether lists look truncated is a matter of their lengths before
+            whole = self.original.rows()
+            places = positions(whole.query_index, request.qrels.queries)
+            length = np.append(np.diff(whole.offsets), 0)[places]
+            ties = {dtype: one.truncated_from(length) for dtype, one in counted.ties.items()}
+            counted = replace(counted, ties=ties)
+        return replace(counted, drop_self=self.drop_self, distances=self.distances)

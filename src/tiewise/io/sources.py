@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -109,7 +110,7 @@ def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | Non
         return
     lists = [list(docs.values()) for docs in run.values() if isinstance(docs, Mapping)]
     scores: set[Any] = {score for values in lists for score in values}
-    if not scores or not all(type(score) is int and 0 <= score <= MAX_LABEL for score in scores):
+    if not scores or not all(isinstance(score, Integral) and 0 <= int(score) <= MAX_LABEL for score in scores):
         return
     if 0 in scores or len(lists) == sum(map(len, lists)) or any(len(set(values)) < len(values) for values in lists):
         raise InputError(

@@ -304,7 +304,8 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
-            if self.is_built_in() and isinstance(value, (int, float, np.number)):
+            has_bounds = math.isfinite(self.params[name].above) and math.isfinite(self.params[name].below)
+            if self.is_built_in() and not has_bounds and isinstance(value, (int, float, np.number)):
                 try:
                     check_size(float(value) if isinstance(value, np.number) else value)
                 except ValueError as error:

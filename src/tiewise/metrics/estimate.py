@@ -102,7 +102,7 @@ class Estimate(Result):
     oblivious: float | None = None  #: the value that one fixed order gives, as a tie-oblivious tool prints it
     residual: float | None = None  #: what the unjudged and the unseen could still add
     cut: tuple[float, float] | None = None  #: bounds on `expected` if lists were cut inside a tie group
-    cut_likely: bool = True  #: whether that happened in one list or more, by the share of tied documents
+    cut_likely: bool = False  #: whether that happened in one list or more, by the share of tied documents
     measure: str | None = None
     method: Method = EXACT_METHOD  #: how expected, extremes and std were found: exact, bound or sampled
     standard_error: float | None = None  #: of `expected`, if that was sampled
@@ -368,6 +368,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             return None if number is None or isnan(number) else number
 
         cut = None if self.cut is None else (pick(self.cut[0]), pick(self.cut[1]))
+        cut = cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None
         return Estimate(
             expected=value(self.expected),
             minimum=value(self.minimum),
@@ -375,8 +376,8 @@ class Estimates(Result, Mapping[str, Estimate]):
             std=None if isnan(spread) else spread,
             oblivious=value(self.oblivious),
             residual=value(self.residual),
-            cut=cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None,
-            cut_likely=self.cut_likely,
+            cut=cut,
+            cut_likely=cut is not None and self.cut_likely,
             measure=self.measure,
         )
 

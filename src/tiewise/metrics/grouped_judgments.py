@@ -606,4 +606,5 @@ def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
         lowest_size=ties.lowest_size[places],
         condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(places),
         may_go_on=ties.may_be_truncated[places],
+        complete_lists=None,
     )

@@ -68,6 +68,7 @@ class SubtopicJudgments:
                 lowest_size=ties.lowest_size[self.query],
                 condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(self.query),
                 may_go_on=ties.may_be_truncated[self.query],
+                complete_lists=None,
             )
         )
         group_of_row = np.full(len(qrels), -1)

@@ -60,7 +60,7 @@ def is_wide(cut: tuple[float, float] | None, digits: int = 3) -> bool:
     >>> is_wide((0.302, 1.0)), is_wide((0.4916, 0.4919)), is_wide(None)
     (True, False, False)
     """
-    return cut is not None and f"{cut[0]:.{digits}f}" != f"{cut[1]:.{digits}f}"
+    return cut is not None and round(cut[0], digits) != round(cut[1], digits)
 
 
 def explain_cut_marks(table: Table) -> Table:

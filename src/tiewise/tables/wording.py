@@ -355,20 +355,23 @@ def spell_option(name: str, value: object = True) -> str:
     return f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
 
 
-def trend_note(trend: tuple[int, int, int, int, bool]) -> str:
+def trend_note(trend: tuple[int, int, int, int, bool], *, distances: bool = False) -> str:
     """The note on a run in which most lists rise; empty if they do not, or too few do to tell.
+
+    With `distances` the scores were negated.
 
     >>> trend_note((198, 2, 200, 19_000, True))
     'In 198 of 200 lists the scores rise with the rank column. If they are distances or ranks, add distances=True.'
     """
     rising, _, lists, steps, by_rank = trend
-    if rising <= lists / 2 or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
+    is_chance = rising < 0.9 * lists and steps < 3 * rising  # a list of two rises in one of two cases
+    if rising <= lists / 2 or is_chance or steps < (MIN_STEPS_BY_RANK if by_rank else MIN_STEPS):
         return ""
     where = "with the rank column" if by_rank else "from the first row to the last"
-    return (
-        f"In {rising:,} of {count_noun(lists, 'list')} the scores rise {where}. If they are distances or ranks, add "
-        f"{spell_option('distances')}."
-    )
+    some, option = f"In {rising:,} of {count_noun(lists, 'list')}", spell_option("distances")
+    if distances:
+        return f"{some} the scores fall {where} and were negated. If they are similarities, leave out {option}."
+    return f"{some} the scores rise {where}. If they are distances or ranks, add {option}."
 
 
 def list_examples(items: Iterable[object], limit: int = 3, total: int | None = None) -> str:

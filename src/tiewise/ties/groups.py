@@ -206,15 +206,33 @@ class TieGroups:
         """Whether a list may have been cut among documents tied with its last one, (n_queries,).
 
         It ends with tied documents, or the run looks truncated: at least three lists, and nine of ten, are of the
-        largest length. Then the next document may be tied with the last one, even if that stands alone.
+        largest length. Then the next document may be tied with the last one, even if that stands alone. A list that
+        holds all judged documents and no others is not one of these: it has the candidates of a reranker.
         """
-        if self.may_go_on is not None:
-            return self.may_go_on
-        longest = self.present & (self.length == self.length.max(initial=1))
-        n_longest = np.count_nonzero(longest)
-        looks_truncated = self.condensed_end is None and n_longest >= max(3, 0.9 * np.count_nonzero(self.present))
-        ends: NDArray[np.bool_] = (self.lowest_size > 1) | (longest & looks_truncated)
+        ends = self._find_truncated(self.length) if self.may_go_on is None else self.may_go_on
         return ends if self.complete_lists is None else ends & ~self.complete_lists
+
+    def truncated_from(self, length: Codes) -> TieGroups:
+        """The same lists, of which these lengths say whether they look truncated, (n_queries,)."""
+        return replace(self, may_go_on=self._find_truncated(length))
+
+    def _find_truncated(self, length: Codes) -> NDArray[np.bool_]:
+        longest = self.present & (length == length.max(initial=1))
+        looks_truncated = np.count_nonzero(longest) >= max(3, 0.9 * np.count_nonzero(self.present))
+        ends_tied: NDArray[np.bool_] = self.lowest_size > 1
+        return ends_tied | (longest & ~self._holds_all_judged(length)) if looks_truncated else ends_tied
+
+    def _holds_all_judged(self, length: Codes) -> NDArray[np.bool_]:
+        """Whether a list has the judged documents and no others, like reranked candidates, (n_queries,)."""
+        qrels = self.qrels
+        n_judged = np.diff(qrels.offsets if qrels.pool is None else qrels.pool.offsets)
+        found = np.bincount(qrels.query, weights=self.size > 0, minlength=len(length))
+        return (n_judged == length) & (found == np.diff(qrels.offsets))
+
+    @property
+    def ends_tied(self) -> NDArray[np.bool_]:
+        """Whether a list that may have been cut ends with tied documents, (n_queries,)."""
+        return self.may_be_truncated & (self.lowest_size > 1)
 
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
@@ -279,10 +297,10 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(
-            first, **total.columns(), in_shard=None, complete_lists=None, may_go_on=None, unjudged=frozenset(unjudged)
-        )
-        return merged if first.condensed_end is None else merged.condensed_from(merged)
+        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, unjudged=frozenset(unjudged))
+        if first.condensed_end is None:
+            return merged
+        return merged.condensed_from(replace(merged, may_go_on=merged.lowest_size > 1))  # whole lengths are not known
 
     def counts(self) -> Counts:
         """What these tie groups add to those of a larger collection, of which they are a shard."""

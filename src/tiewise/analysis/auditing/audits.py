@@ -156,7 +156,9 @@ def audit(
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
-        notes=tuple(filter(None, [trend_note(rows.trend())])) if report is None else report.input_notes,
+        notes=tuple(filter(None, [trend_note(rows.trend(), distances=distances)]))
+        if report is None
+        else report.input_notes,
         report=report,
         z_by_order={} if report is None else _z_by_order(report),
         effects=effects or (),
