@@ -117,6 +117,21 @@ def test_cross_encoder_at_all_levels(cross_encoder, dtype):
     assert np.array_equal(model.predict(PAIRS, **batch), own)  # the model itself has not changed
 
 
+@pytest.mark.parametrize("activation", [torch.nn.Sigmoid(), torch.nn.Identity()])
+def test_all_levels_from_one_forward_pass(cross_encoder, activation):
+    model = cross_encoder(torch.bfloat16, activation_fn=activation)
+    passes = []
+    handle = model.model.bert.register_forward_hook(lambda *_: passes.append(1))
+    scores = high_precision(model).scores(PAIRS, batch_size=len(PAIRS), keep=True)
+    handle.remove()
+    assert len(passes) == 1
+    assert scores.native.dtype == scores.logits.dtype == scores.hidden.dtype == torch.bfloat16
+    assert torch.equal(scores.native, activation(scores.logits[:, 0]))
+    for level in scoring.LEVELS:
+        expected = high_precision(model, level).predict(PAIRS, batch_size=len(PAIRS), convert_to_tensor=True)
+        assert torch.equal(scores.at(level), expected), level
+
+
 def test_view_shares_the_model(cross_encoder):
     model = cross_encoder()
     view = high_precision(model)
@@ -273,6 +288,9 @@ def test_language_model_as_a_cross_encoder(folder):
     weight = model.model.lm_head.weight.detach().double()
     exact = np.sort((hidden[0][:, -1].double() @ (weight[yes] - weight[no])).numpy())
     assert np.allclose(np.sort(found), exact, rtol=0, atol=1e-4)
+    scores = view.scores(pairs, batch_size=len(pairs), keep=True)
+    assert np.allclose(scores.head, found, rtol=0, atol=1e-4)
+    assert torch.equal(scores.native, model.activation_fn(scores.logits[:, 1] - scores.logits[:, 0]))
     own = model.predict(pairs, activation_fn=torch.nn.Identity())
     logit = high_precision(model, "logit").predict(pairs)
     # The library subtracts in bfloat16 and only then widens.

@@ -99,6 +99,25 @@ def test_predict_keeps_the_order_of_pairs(tokenizer):
     assert "classifier (32 → 1, bfloat16) in float32" in repr(reranker)
 
 
+def test_logits_and_hidden_states_on_request(tokenizer, byte_tokenizer):
+    for model, words in (
+        (tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer),
+        (tiny.qwen(byte_tokenizer, dtype=torch.bfloat16), byte_tokenizer),
+    ):
+        reranker, pairs = high_precision(model, words), tiny.pairs(11)
+        plain, kept = (reranker.predict(pairs, batch_size=4, keep=keep) for keep in (False, True))
+        assert plain.logits is plain.hidden is None
+        for level in LEVELS:
+            assert torch.equal(plain.at(level), kept.at(level))
+        assert kept.logits.dtype == kept.hidden.dtype == torch.bfloat16
+        again = tw.scoring.head(kept.hidden, reranker.layer.module.weight.detach(), precision="float64")
+        columns = again if reranker.layer.rows is None else again[:, reranker.layer.rows]
+        assert torch.allclose(columns, kept.logits.double(), rtol=2**-7, atol=2**-7)
+        assert torch.equal(
+            kept.logit, tw.scoring.logit(kept.logits, fn=reranker.fn, positive=reranker.positive).reshape(-1)
+        )
+
+
 def test_head_scores_do_not_tie(tokenizer):
     pairs = tiny.pairs(120)
     low = high_precision(tiny.bert(tokenizer, dtype=torch.bfloat16), tokenizer).predict(pairs)

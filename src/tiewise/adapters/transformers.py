@@ -21,7 +21,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from tiewise import scoring
@@ -39,7 +39,10 @@ from tiewise.scoring.options import require_int
 from tiewise.tables.optional import need
 from tiewise.tables.wording import count_noun
 
-__all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
+__all__ = ["LEVELS", "QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision", "last_position_options"]
+
+#: The levels of scores: the model's own, and those of `tiewise.scoring`.
+LEVELS = ("native", *scoring.LEVELS)
 
 
 @dataclass(frozen=True)
@@ -83,17 +86,18 @@ class Scores:
     score: Any  #: the activation in high precision
     logit: Any  #: the model's logits, or log-odds, in high precision
     head: Any  #: logits, or log-odds, computed again from the hidden state
+    logits: Any = None  #: the model's own logits, (n, labels), or of no and yes, (n, 2), if they are kept
+    hidden: Any = None  #: the hidden states before the last layer, (n, width), if they are kept
 
     def at(self, level: str) -> Any:
         """The scores of a level, by its name."""
-        levels = ("native", *scoring.LEVELS)
-        if level not in levels:
-            raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(levels)}.")
+        if level not in LEVELS:
+            raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(LEVELS)}.")
         return getattr(self, level)
 
     def distinct(self) -> dict[str, int]:
         """The number of different values of each level."""
-        return {field.name: len(getattr(self, field.name).unique()) for field in fields(self)}
+        return {level: len(self.at(level).unique()) for level in LEVELS}
 
     def __len__(self) -> int:
         return len(self.native)
@@ -180,8 +184,11 @@ class Reranker(ABC):
             f"Rank by head.{compiled}"
         )
 
-    def score(self, batch: Mapping[str, Any]) -> Scores:
-        """The scores of a batch of inputs (``input_ids``, ``attention_mask`` …), from one forward pass."""
+    def score(self, batch: Mapping[str, Any], *, keep: bool = False) -> Scores:
+        """The scores of a batch of inputs (``input_ids``, ``attention_mask`` …), from one forward pass.
+
+        `keep` keeps the logits and hidden states that they were computed from.
+        """
         torch = _torch()
         inputs = {name: value.to(self.model.device) for name, value in _check_batch(batch).items()}
         recorder = self.layer.recorder()
@@ -191,12 +198,18 @@ class Reranker(ABC):
             own, hidden = recorder.read(output.logits)
             precision = "float64" if self.fn == "softmax" else self.precision  # log-odds are rounded, not logits
             with without_autocast(own):
-                return self._scores(own, self.layer.logits(hidden, precision))
+                scores = self._scores(own, self.layer.logits(hidden, precision))
+            return replace(scores, logits=own, hidden=hidden) if keep else scores
 
     def predict(
-        self, pairs: Iterable[tuple[str, str]], *, batch_size: int = 32, instruction: str | None = None
+        self,
+        pairs: Iterable[tuple[str, str]],
+        *,
+        batch_size: int = 32,
+        instruction: str | None = None,
+        keep: bool = False,
     ) -> Scores:
-        """The scores of pairs ``(query, document)``, in the order of the pairs."""
+        """The scores of pairs ``(query, document)``, in the order of the pairs; `keep` as for `score`."""
         if self.tokenizer is None:
             raise InputError("Texts need a tokenizer: high_precision(model, tokenizer).")
         require_int(batch_size, "batch_size")
@@ -205,11 +218,11 @@ class Reranker(ABC):
         parts = []
         for start in range(0, len(pairs), batch_size):
             batch = [pairs[place] for place in longest_first[start : start + batch_size]]
-            parts.append(self.score(self._tokenize(batch, instruction)))
+            parts.append(self.score(self._tokenize(batch, instruction), keep=keep))
         torch = _torch()
         order = torch.argsort(torch.as_tensor(longest_first)).to(parts[0].native.device)  # back to that of the pairs
-        levels = (field.name for field in fields(Scores))
-        return Scores(**{level: torch.cat([part.at(level) for part in parts])[order] for level in levels})
+        kept = LEVELS if not keep else [field.name for field in fields(Scores)]
+        return Scores(**{name: torch.cat([getattr(part, name) for part in parts])[order] for name in kept})
 
     def _limit(self) -> int | None:
         """The longest input; None if there is no limit (tokenizers then have a huge number)."""
@@ -293,17 +306,7 @@ class _YesNo(Reranker):
 
     def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         """Logits of the last position only, if the model supports it; the last token must not be padding."""
-        mask, ids, padding = inputs.get("attention_mask"), inputs.get("input_ids"), self.tokenizer.pad_token_id
-        if mask is None and ids is not None and padding is not None:
-            mask = ids != padding
-        padded = [] if mask is None else (mask[:, -1] == 0).tolist()
-        if any(padded):
-            raise InputError(
-                f"Row {padded.index(True)} of the batch ends in padding ({sum(padded)} of {len(padded)} rows), but "
-                "the answer is read at the last position. Pad on the left: tokenizer.padding_side = 'left'."
-            )
-        parameters = inspect.signature(unwrap_compiled(self.model).forward).parameters
-        return {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
+        return last_position_options(self.model, self.tokenizer, inputs)
 
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         questions = [self.prompt.asked(query, document, instruction) for query, document in pairs]
@@ -322,6 +325,21 @@ class _YesNo(Reranker):
 
     def _native(self, own: Any) -> Any:
         return own.log_softmax(-1)[:, 1].exp()  # as the model card computes it
+
+
+def last_position_options(model: Any, tokenizer: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments of a language model that limit its logits to the last position, which must not be padding."""
+    mask, ids, padding = inputs.get("attention_mask"), inputs.get("input_ids"), tokenizer.pad_token_id
+    if mask is None and ids is not None and padding is not None:
+        mask = ids != padding
+    padded = [] if mask is None else (mask[:, -1] == 0).tolist()
+    if any(padded):
+        raise InputError(
+            f"Row {padded.index(True)} of the batch ends in padding ({sum(padded)} of {len(padded)} rows), but "
+            "the answer is read at the last position. Pad on the left: tokenizer.padding_side = 'left'."
+        )
+    parameters = inspect.signature(unwrap_compiled(model).forward).parameters
+    return {"logits_to_keep": 1} if "logits_to_keep" in parameters else {}
 
 
 def _check_pairs(given: Any) -> list[tuple[str, str]]:

@@ -16,6 +16,7 @@ from tiewise.cli.command import CommandGroup, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output
 from tiewise.cli.program import BAD_INPUT
+from tiewise.cli.protocol_model import model_command
 from tiewise.errors import InputError
 
 __all__ = ["protocol", "protocol_options", "write_protocol"]
@@ -242,5 +243,5 @@ def logits_command(
     write_protocol(qrels, tw.rows.logits(*ids, **given, positive=positive, levels=levels or None), how, shown)
 
 
-for one in (runs_command, vectors_command, logits_command):
+for one in (runs_command, vectors_command, logits_command, model_command):
     protocol.add_command(one)

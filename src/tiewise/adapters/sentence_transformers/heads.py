@@ -6,7 +6,8 @@ high precision. The model itself is never changed, so other threads can use it a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -18,9 +19,10 @@ from tiewise.adapters.last_layer import (
     resolve_label,
 )
 from tiewise.adapters.replicas import Change, make_replica
+from tiewise.adapters.transformers import Reranker, Scores, last_position_options
 from tiewise.errors import InputError
 
-__all__ = ["Head"]
+__all__ = ["CrossEncoderReranker", "Head"]
 
 
 class Head:
@@ -140,6 +142,45 @@ class Head:
         import torch
 
         return tensor.to(getattr(torch, self.precision))
+
+
+class CrossEncoderReranker(Reranker):
+    """The network of a CrossEncoder, with the library's inputs and activation: all levels from one forward pass."""
+
+    def __init__(self, model: Any, head: Head):
+        if _find_dense(model) is not None:
+            raise InputError(
+                "A Dense module computes the scores of this CrossEncoder, so its levels need a forward pass each: use "
+                "predict() of high_precision(model, level)."
+            )
+        super().__init__(model.model, model.tokenizer, head.layer(model), head.precision, None)
+        self._cross_encoder, self._tokens = model, head.tokens
+        two_tokens = head.tokens is not None and len(head.tokens) == 2
+        self.fn = "softmax" if two_tokens or (head.labels > 1 and head.labels_compete) else "sigmoid"
+        self.positive = 1 if two_tokens else head.label()
+        self._activation = head.own if head.labels == 1 else None
+        self.logit_text, self.score_text = "the logit", "its activation"
+
+    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        return {} if self._tokens is None else last_position_options(self.model, self.tokenizer, inputs)
+
+    def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
+        model = self._cross_encoder
+        if hasattr(model, "preprocess"):  # since 5.4
+            features = model.preprocess([list(pair) for pair in pairs], prompt=instruction)
+        else:
+            texts = map(list, zip(*pairs, strict=True))
+            features = self.tokenizer(*texts, padding=True, truncation=True, return_tensors="pt")
+        return {name: value for name, value in features.items() if hasattr(value, "to")}
+
+    def _native(self, own: Any) -> Any:
+        if self._activation is None:
+            return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
+        return self._activation(own if self.fn == "sigmoid" else own[:, 1] - own[:, 0])
+
+    def _scores(self, own: Any, recomputed: Any) -> Scores:
+        scores = super()._scores(own, recomputed)
+        return scores if self._activation is None else replace(scores, score=self._activation(scores.logit))
 
 
 def _find_dense(model: Any) -> Any:

@@ -14,7 +14,8 @@ import numpy as np
 from tiewise import scoring
 from tiewise.adapters.last_layer import LastLayer
 from tiewise.adapters.replicas import remove_hooks, without_autocast
-from tiewise.adapters.sentence_transformers.heads import Head
+from tiewise.adapters.sentence_transformers.heads import CrossEncoderReranker, Head
+from tiewise.adapters.transformers import Scores
 from tiewise.tables.optional import need
 
 __all__ = ["CrossEncoderView", "SentenceTransformerView", "package"]
@@ -55,6 +56,14 @@ class CrossEncoderView:
         if not scores.numel():  # without pairs, the library returns torch's default type
             scores = scores.to(getattr(torch, head.precision))
         return _convert(scores, convert_to_numpy, convert_to_tensor)
+
+    def scores(self, pairs: Any, *, batch_size: int = 32, instruction: str | None = None, keep: bool = False) -> Scores:
+        """The scores of pairs at every level, from one forward pass: one number for each pair, to rank by.
+
+        `instruction` is the library's prompt. `keep` keeps the logits and hidden states.
+        """
+        reranker = CrossEncoderReranker(self, self._head)
+        return reranker.predict(pairs, batch_size=batch_size, instruction=instruction, keep=keep)
 
     def relevance(self, pairs: Any, *, activation_fn: Any = None, **kwargs: Any) -> Any:
         """One number for each pair to rank by: with several labels, the log-odds of the one that means relevant.

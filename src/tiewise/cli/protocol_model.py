@@ -1,0 +1,254 @@
+"""``tiewise protocol model``: models in several types on texts, each with table, LaTeX, figures, page and JSON."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import argument, command, option
+from tiewise.cli.inputs import collect_warnings
+from tiewise.cli.output import screen, write
+from tiewise.errors import InputError, MissingExtraError
+from tiewise.io.compression import save
+from tiewise.tables.optional import installed
+
+__all__ = ["model_command"]
+
+GROUP = "Options"  # one heading, so that help fits on a screen
+
+EXAMPLES = (
+    "tiewise protocol model my-reranker --data my-data -o results",
+    "tiewise protocol model --config examples/paper.toml -o results",
+)
+#: What decides the last bits of a model's scores.
+PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy")
+#: The keys of a configuration: for all models, for one model, for one data set.
+COMMON = (
+    "dtypes",
+    "levels",
+    "batch_size",
+    "max_length",
+    "device",
+    "depth",
+    "measures",
+    "max_loss",
+    "drop_self",
+    "seed",
+)
+OF_MODEL = ("name", "revision", "kind", "prompts", "instruction", "max_length", "yes", "no", "trust_remote_code")
+OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures", "drop_self")
+
+
+@command("model", examples=EXAMPLES)
+@argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names")
+@option("--data FOLDER", GROUP, "Texts and qrels, or a data set of the hub.", multiple=True)
+@option("--config FILE", GROUP, "Models, data and settings as TOML.", type=options.PATH)
+@option(
+    "--dtype NAME", GROUP, "float32, float16, bfloat16.", into="dtypes", multiple=True, default_note="all that are fast"
+)
+@option(
+    "--level NAME", GROUP, "native, score, logit, head.", into="levels", multiple=True, default_note="all but logit"
+)
+@option("--kind NAME", GROUP, "bi-encoder, cross-encoder, classifier, yes-no.")
+@option("--revision NAME", GROUP, "Of a model of the hub.", default_note="the newest")
+@option("--instruction TEXT", GROUP, "What the model is told to look for.")
+@option("--prompt ROLE=TEXT", GROUP, "Roles: query, document; before, after, question.", into="prompts", multiple=True)
+@option("--yes WORD", GROUP, "The answer of a yes-no model that means relevant.", default_note="yes")
+@option("--no WORD", GROUP, "Its other answer.", default_note="no")
+@option("--max-length N", GROUP, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
+@option("--batch-size N", GROUP, "Inputs at a time.", type=options.POSITIVE, default_note="16")
+@option("--device NAME", GROUP, "cpu, cuda …", default_note="a GPU if there is one")
+@option("--depth N", GROUP, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
+@option("--trust-remote-code", GROUP, "Run code that a model brings.")
+@option("-m, --measure NAMES", GROUP, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
+@option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float)
+@option("--drop-self", GROUP, "Drop documents that have the id of their query.")
+@option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …")
+@option("-o, --output FOLDER", GROUP, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
+@option("--quiet", GROUP, "Write no notes to standard error.")
+def model_command(
+    names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
+) -> None:
+    """Run models in several types on texts. A second call computes what is missing.
+
+    A data folder has queries.jsonl, corpus.jsonl (_id, title, text), qrels.* and, for reranking, candidates.*, a run.
+    """
+    experiment = _read_experiment(names, config, given)
+    _silence_libraries()
+    for data in experiment.data:
+        found = {}
+        for model in experiment.models:
+            found[_folder_name(model["name"])] = _run(experiment, model, data, output, wide=wide, quiet=quiet)
+        latex = tw.Protocol.latex_of(found)
+        save(output / _folder_name(data["name"]) / "table.tex", [latex.encode()])
+
+
+# -- what to run --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """Models, data sets, and the settings of all."""
+
+    models: Sequence[Mapping[str, Any]]
+    data: Sequence[Mapping[str, Any]]
+    common: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str, Any]) -> Experiment:
+    """The experiment of the command line, or of a file; what the command line says wins."""
+    data, prompts = given.pop("data"), given.pop("prompts")
+    told = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    if prompts:
+        told["prompts"] = dict(map(_read_prompt, prompts))
+    if config is None:
+        if not names or not data:
+            raise InputError("Give the names of models and --data FOLDER, or --config FILE.")
+        found = Experiment([{"name": name} for name in names], [{"name": name} for name in data])
+    elif names:
+        raise InputError("Give models by name, or with --config, not both.")
+    else:
+        found = _read_config(config)
+        if data:
+            found = Experiment(found.models, [{"name": name} for name in data], found.common)
+    of_model = {name: value for name, value in told.items() if name in OF_MODEL and name not in COMMON}
+    of_all = {name: value for name, value in told.items() if name in COMMON}
+    models = [{**model, **of_model, **{k: v for k, v in of_all.items() if k in model}} for model in found.models]
+    sets = [{key: value for key, value in one.items() if key not in of_all} for one in found.data]
+    folders = [_folder_name(one["name"]) for one in models]
+    for one in folders:
+        if folders.count(one) > 1:
+            raise InputError(f"Two models are called '{one}', and would share a folder. Rename one of them.")
+    return Experiment(models, sets, {**found.common, **of_all})
+
+
+def _read_prompt(text: str) -> tuple[str, str]:
+    role, equals, prompt = text.partition("=")
+    if not equals:
+        raise InputError(f"--prompt {text}: write ROLE=TEXT, such as query='query: '.")
+    return role, prompt
+
+
+def _read_config(path: Path) -> Experiment:
+    """An experiment from a file of TOML."""
+    try:
+        if sys.version_info >= (3, 11):
+            import tomllib as toml
+        else:
+            import tomli as toml
+    except ImportError:
+        raise InputError("--config needs Python 3.11, or: pip install tomli") from None
+    try:
+        read = toml.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error}).") from None
+    except ValueError as error:
+        raise InputError(f"{path}: is not TOML ({error}).") from None
+    models, data = read.pop("model", []), read.pop("data", [])
+    for what, rows, known in (("model", models, OF_MODEL), ("data", data, OF_DATA), ("", [read], COMMON)):
+        if what and (not isinstance(rows, list) or not rows or not all("name" in row for row in rows)):
+            raise InputError(f"{path}: needs [[{what}]] with a name, once or more.")
+        for key in (key for row in rows for key in row if key not in known):
+            where = f"[[{what}]]" if what else "the file"
+            raise InputError(f"{path}: {where} has no key '{key}'. Known are: {', '.join(known)}.")
+    return Experiment(models, data, read)
+
+
+def _folder_name(name: str) -> str:
+    """The name of a model or a data set, as that of a folder."""
+    return Path(name).absolute().name if Path(name).exists() else name.replace("/", "__")
+
+
+# -- one model on one data set ------------------------------------------------------------------------------------
+
+
+def _run(
+    experiment: Experiment, model: Mapping[str, Any], data: Mapping[str, Any], output: Path, *, wide: bool, quiet: bool
+) -> tw.Protocol:
+    """Run a model on a data set, write its results, and show its table."""
+    from tiewise.adapters.protocol_models import read_collection
+    from tiewise.cli.progress import progress
+    from tiewise.tables.text import render_text
+
+    settings = dict(experiment.common)
+    how = {key: settings.pop(key) for key in ("measures", "max_loss", "drop_self", "seed") if key in settings}
+    how |= {key: data[key] for key in ("measures", "drop_self") if key in data}
+    settings |= {
+        "instruction": data.get("instruction"),
+        **{key: value for key, value in model.items() if key != "name"},
+    }
+    names = _folder_name(data["name"]), _folder_name(model["name"])
+    title, folder = f"{names[1]} on {names[0]}", output.joinpath(*names)
+    with collect_warnings() as warned:
+        texts = read_collection(data["name"], **{key: data.get(key) for key in ("revision", "subset", "split")})
+        with progress(title, quiet=quiet) as callback:
+            rows = tw.rows.model(model["name"], texts, save=folder, progress=callback, **settings)
+        found = tw.protocol(texts.qrels, rows, **how)
+    saved = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    used = {"model": dict(model), "data": dict(data), "seed": 0, **how, **saved}
+    document = {**found.to_dict(), "settings": used, "environment": _describe_environment(saved["device"])}
+    save(folder / "protocol.json", [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
+    notes = [
+        *warned,
+        *found.notes,
+        *_draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False)),
+    ]
+    view = screen()
+    section = replace(found._section(wide=wide), notes=() if quiet else notes)
+    write(f"{title}\n{render_text(section, view['width'], colour=view['colour'])}\n", styled=True)
+    return found
+
+
+def _draw(
+    found: tw.Protocol, qrels: tw.Qrels, rows: Mapping[str, tw.Row], folder: Path, title: str, **options: Any
+) -> Iterator[str]:
+    """Draw the figures and write the page; notes on what could not be."""
+    runs: dict[str, Any] = {name: row.run for name, row in rows.items()}
+    try:
+        tw.figures.save(found.plot.cutoffs(range(1, 21), title=title), folder / "cutoffs.svg")
+        if len(runs) > 1:
+            tw.figures.save(found.plot.loss(title=title), folder / "loss.svg")
+        page: dict[str, Any] = {"reference": found.reference, "title": title, "protocol": found, **options}
+        tw.write_report(qrels, runs, folder / "report.html", found.measures, **page)
+    except MissingExtraError as error:
+        yield f"There are no figures and no page. {error}"
+
+
+def _describe_environment(device: str) -> dict[str, Any]:
+    """Versions and hardware: they decide the last bits of a model's scores."""
+    import torch
+
+    def installed_version(name: str) -> str | None:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return None
+
+    gpus = [torch.cuda.get_device_name(place) for place in range(torch.cuda.device_count())]
+    return {
+        "versions": {
+            "python": platform.python_version(),
+            "tiewise": tw.__version__,
+            **{name: installed_version(name) for name in PACKAGES},
+        },
+        "device": device,
+        "system": f"{platform.system()} {platform.machine()}",
+        "cpu": {"kernels": torch.backends.cpu.get_cpu_capability(), "threads": torch.get_num_threads()},
+        "gpus": gpus,
+    }
+
+
+def _silence_libraries() -> None:
+    """Turn off what transformers prints while it loads a model."""
+    library = installed("transformers")
+    if library is not None:
+        library.utils.logging.disable_progress_bar()
+        library.utils.logging.set_verbosity_error()
