@@ -425,6 +425,18 @@ def test_vectors(tiewise, vectors, folder):
     assert "has no array called 'docs'" in tiewise("protocol", "vectors", "q.txt", "v.npz", "other.npz", code=2).err
 
 
+def test_made_up_ids_are_told(tiewise, vectors, folder):
+    queries, docs, qrels = vectors
+    np.savez(folder / "v.npz", queries=queries, docs=docs)
+    tw.write_qrels(qrels, folder / "q.txt")
+    command = ("protocol", "vectors", "q.txt", "v.npz", "v.npz", "--row", "float32")
+    told = "The queries and documents have no ids and are numbered 0, 1, 2 ... Give theirs: --query-ids and --doc-ids."
+    assert told in " ".join(tiewise(*command).err.split())
+    (folder / "ids.txt").write_text("".join(f"{i}\n" for i in range(len(docs))))
+    told = "The queries have no ids and are numbered"
+    assert told in " ".join(tiewise(*command, "--doc-ids", "ids.txt").err.split())
+
+
 def test_a_figure_that_cannot_be_written(tiewise, vectors, folder):
     pytest.importorskip("altair")
     np.savez(folder / "v.npz", queries=vectors[0], docs=vectors[1])

@@ -49,6 +49,10 @@ SHARED = (
 )
 
 
+#: The options that give ids.
+ID_OPTIONS = {"queries": "--query-ids", "documents": "--doc-ids"}
+
+
 def protocol_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every protocol. The command gets those of the result as `how`, those of the output as `shown`."""
     how = ("measures", "reference", "max_loss", "worst", "oblivious", "missing", "drop_self")
@@ -181,6 +185,10 @@ def vectors_command(
             encoders=dict(map(_read_encoder, encoders)),
             repeats=repeats,
         )
+    missing = [what for what, ids in (("queries", query_names), ("documents", doc_names)) if ids is None]
+    if missing and str(qrels) != "none":
+        files = " and ".join(ID_OPTIONS[what] for what in missing)
+        warned.append(f"The {' and '.join(missing)} have no ids and are numbered 0, 1, 2 ... Give theirs: {files}.")
     write_protocol(qrels, made, how, shown, warned)
 
 
