@@ -11,6 +11,7 @@ import subprocess
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 
@@ -110,3 +111,13 @@ def on_device(monkeypatch):
         self.on_device = True
 
     monkeypatch.setattr(TorchBackend, "__init__", start)
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """Vectors of 30 queries and 150 documents, and judgments by row numbers."""
+    rng = np.random.default_rng(1)
+    docs = rng.normal(size=(150, 24)).astype(np.float32)
+    queries = (docs[:30] + rng.normal(scale=0.9, size=(30, 24))).astype(np.float32)
+    qrels = {str(i): {str(i): 2, str((i * 7) % 150): 1, str((i * 11 + 3) % 150): 0} for i in range(30)}
+    return queries, docs, qrels

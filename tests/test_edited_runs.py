@@ -14,7 +14,8 @@ import tiewise as tw
 from tiewise.cli.program import status_of
 from tiewise.data.runs import Trend
 from tiewise.errors import InputError
-from tiewise.io.edited_run import edit_run
+from tiewise.io import as_source
+from tiewise.io.edited_run import edit_run, edit_source
 
 MEASURES = ["nDCG@10", "AP@100", "P@10", "R@100", "RR@10"]
 
@@ -413,6 +414,15 @@ def test_dropping_keeps_what_lengths_say_of_truncation():
     lists["q0"] = {f"d{j}": float(10 - j) for j in range(9)} | {"a": 0.5}
     cuts = [tw.evaluate(qrels, lists, "R@10", drop_self=drop)["R@10"].cut for drop in (False, True)]
     assert cuts[0] == cuts[1] == (0.0, 0.5)
+
+
+def test_merged_shards_do_not_keep_what_one_shard_says_of_truncation():
+    qrels = {f"q{i}": {"a": 1, "z": 1} for i in range(4)}
+    first = {query: {query: 9.0, "a": 2.0} for query in qrels}  # its lists look truncated, those of all shards do not
+    second = {query: {f"d{j}": 1.0 - j / 10 for j in range(place)} for place, query in enumerate(qrels)}
+    shards = [edit_source(as_source(run), drop_self=True) for run in (first, second)]
+    merged = tw.TieGroups.from_shards(qrels, shards)
+    assert merged.length.tolist() == [1, 2, 3, 4] and not merged.may_be_truncated.any()
 
 
 def test_ids_that_coincide_by_chance_are_no_self_documents():

@@ -28,15 +28,6 @@ def measured(**options):
     return tw.protocol(QRELS, RUNS, **{"measures": "RR", "complete": True, **options})
 
 
-@pytest.fixture(scope="module")
-def vectors():
-    rng = np.random.default_rng(1)
-    docs = rng.normal(size=(150, 24)).astype(np.float32)
-    queries = (docs[:30] + rng.normal(scale=0.9, size=(30, 24))).astype(np.float32)
-    qrels = {str(i): {str(i): 2, str((i * 7) % 150): 1, str((i * 11 + 3) % 150): 0} for i in range(30)}
-    return queries, docs, qrels
-
-
 def compared(vectors, *names, **options):
     """Rows of vectors, with float32 as the first."""
     queries, docs, qrels = vectors
@@ -430,10 +421,10 @@ def test_made_up_ids_are_told(tiewise, vectors, folder):
     np.savez(folder / "v.npz", queries=queries, docs=docs)
     tw.write_qrels(qrels, folder / "q.txt")
     command = ("protocol", "vectors", "q.txt", "v.npz", "v.npz", "--row", "float32")
-    told = "The queries and documents have no ids and are numbered 0, 1, 2 ... Give theirs: --query-ids and --doc-ids."
+    told = "The queries and documents are numbered 0, 1, 2 ... Name them with --query-ids and --doc-ids, or in arrays"
     assert told in " ".join(tiewise(*command).err.split())
     (folder / "ids.txt").write_text("".join(f"{i}\n" for i in range(len(docs))))
-    told = "The queries have no ids and are numbered"
+    told = "The queries are numbered 0, 1, 2 ... Name them with --query-ids, or in an array query_ids."
     assert told in " ".join(tiewise(*command, "--doc-ids", "ids.txt").err.split())
 
 

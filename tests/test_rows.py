@@ -19,15 +19,6 @@ ml_dtypes = pytest.importorskip("ml_dtypes")
 TYPES = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16, "float8": ml_dtypes.float8_e4m3fn}
 
 
-@pytest.fixture(scope="module")
-def vectors():
-    rng = np.random.default_rng(1)
-    docs = rng.normal(size=(150, 24)).astype(np.float32)
-    queries = (docs[:30] + rng.normal(scale=0.9, size=(30, 24))).astype(np.float32)
-    qrels = {str(i): {str(i): 2, str((i * 7) % 150): 1, str((i * 11 + 3) % 150): 0} for i in range(30)}
-    return queries, docs, qrels
-
-
 def cosine(queries, docs):
     a, b = (np.asarray(x, np.float64) for x in (queries, docs))
     return (a @ b.T) / np.linalg.norm(a, axis=1)[:, None] / np.linalg.norm(b, axis=1)

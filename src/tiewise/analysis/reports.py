@@ -335,7 +335,7 @@ class Report(Result):
             )
         return (*notes, *self._suspicions())
 
-    def _result_notes(self) -> Iterator[str]:
+    def _result_notes(self) -> list[str]:
         """The notes on what was made of it."""
         from_, qrels, notes = self._tally, self._evaluation.qrels, list[str]()
         if from_.new_ties:
@@ -367,7 +367,7 @@ class Report(Result):
                 "the second column of their file the subtopic?"
             )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
-        return iter(notes)
+        return notes
 
     def _has_lost_labels(self, measure: Measure) -> bool:
         """Whether positive labels are not relevant to a measure by mistake: fractions below 1, or all of them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from tiewise.io.tensors import read_tensors
 from tiewise.tables.optional import installed
 from tiewise.tables.wording import escape_controls, list_examples
 
-__all__ = ["PAIR_ROLES", "ROLES", "Arrays", "read_lines"]
+__all__ = ["PAIR_ROLES", "ROLES", "Arrays", "numbered_notes", "read_lines"]
 
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
@@ -137,11 +137,20 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def notes(self) -> list[str]:
         """Which ids are numbers, and how to give names."""
-        if not self._numbered:
-            return []
-        what, options, roles = (" and ".join(parts) for parts in zip(*self._numbered, strict=True))
-        arrays = "an array" if len(self._numbered) == 1 else "arrays"
-        return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
+        return numbered_notes(self._numbered)
+
+
+def numbered_notes(numbered: Sequence[tuple[str, str, str]]) -> list[str]:
+    """The note on rows without ids: what they are, the option that gives ids, and the array.
+
+    >>> numbered_notes([("documents", "--doc-ids", "doc_ids")])
+    ['The documents are numbered 0, 1, 2 ... Name them with --doc-ids, or in an array doc_ids.']
+    """
+    if not numbered:
+        return []
+    what, options, roles = (" and ".join(parts) for parts in zip(*numbered, strict=True))
+    arrays = "an array" if len(numbered) == 1 else "arrays"
+    return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
 
 
 def _exit_if_shortened(files: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.arrays import PAIR_ROLES, Arrays, read_lines
+from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_notes, read_lines
 from tiewise.cli.command import CommandGroup, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output
@@ -47,10 +47,6 @@ SHARED = (
     option("--fractions", GROUP, "Show fractions, not points (hundredths)."),
     option("--figure FILE", GROUP, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
 )
-
-
-#: The options that give ids.
-ID_OPTIONS = {"queries": "--query-ids", "documents": "--doc-ids"}
 
 
 def protocol_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -185,10 +181,9 @@ def vectors_command(
             encoders=dict(map(_read_encoder, encoders)),
             repeats=repeats,
         )
-    missing = [what for what, ids in (("queries", query_names), ("documents", doc_names)) if ids is None]
-    if missing and str(qrels) != "none":
-        files = " and ".join(ID_OPTIONS[what] for what in missing)
-        warned.append(f"The {' and '.join(missing)} have no ids and are numbered 0, 1, 2 ... Give theirs: {files}.")
+    if str(qrels) != "none":
+        ids = {("queries", "--query-ids", "query_ids"): query_names, ("documents", "--doc-ids", "doc_ids"): doc_names}
+        warned += numbered_notes([what for what, names in ids.items() if names is None])
     write_protocol(qrels, made, how, shown, warned)
 
 

@@ -297,7 +297,8 @@ class TieGroups:
             unjudged |= shard.unjudged
         if first is None or total is None:
             raise InputError("There are no shards to merge.")
-        merged = replace(first, **total.columns(), in_shard=None, complete_lists=None, unjudged=frozenset(unjudged))
+        whole = replace(first, in_shard=None, complete_lists=None, may_go_on=None)  # these are of one shard alone
+        merged = replace(whole, **total.columns(), unjudged=frozenset(unjudged))
         if first.condensed_end is None:
             return merged
         return merged.condensed_from(replace(merged, may_go_on=merged.lowest_size > 1))  # whole lengths are not known
