@@ -9,12 +9,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from tiewise.analysis.comparison.system import ORDER_NAMES
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, loss_bounds, max_t_intervals, queries_for_loss
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
+from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
@@ -22,19 +24,14 @@ from tiewise.tables.model import BEST, Cell, Column, Paragraph, Section, Table
 from tiewise.tables.results import Result
 from tiewise.tables.wording import MISSING, NumberFormat, count_noun, format_percent, merge_notes
 
-__all__ = ["Difference", "Fidelity", "MeasuredRow", "Protocol", "Verdict"]
+__all__ = ["Agreement", "Difference", "MeasuredRow", "Protocol", "Verdict"]
 
 Verdict = Literal["reference", "keeps", "loses", "unknown"]
-#: What an order of ties is called; others are named after a tool.
-ORDER_NAMES = {
-    "given": "the order of the data",
-    "rank": "the order of the rank column",
-    "docid-desc": "the order by descending ids",
-    "docid-asc": "the order by ascending ids",
-}
+#: What an order of ties is called, as in comparisons but for runs in memory; others are named after a tool.
+DATA_ORDERS = ORDER_NAMES | {"given": "the order of the data", "rank": "the order of the rank column"}
 
 
-class Fidelity(NamedTuple):
+class Agreement(NamedTuple):
     """How similar a ranking is to that of the reference, expected over the orders of ties."""
 
     rbo: float | None  #: extrapolated
@@ -60,7 +57,7 @@ class MeasuredRow:
     name: str
     report: Report | None  #: None without judgments
     tied_share: float | None  #: of its rows; None if only tie groups are known
-    fidelity: Fidelity | None
+    agreement: Agreement | None
     bytes: float | None = None
     seconds: float | None = None
     timed: str = ""
@@ -202,10 +199,11 @@ class Protocol(Result):
             values: Floats = np.stack([each[name].expected - whole for name in others], axis=1)
             lower, upper = loss_bounds(values, self._worst_loss(whole), seed=self._seed)
             low, high = max_t_intervals(values, seed=self._seed) if len(values) > 1 else (None, None)
+            means = sum_over_queries(values) / len(values)
             for at, name in enumerate(others):
                 ends = (None if low is None else float(low[at]), None if high is None else float(high[at]))
-                mean, differs = float(values[:, at].mean()), int(np.count_nonzero(np.abs(values[:, at]) > ATOL))
-                found[name] = Difference(mean, *ends, float(lower[at]), float(upper[at]), differs)
+                differs = int(np.count_nonzero(np.abs(values[:, at]) > ATOL))
+                found[name] = Difference(float(means[at]), *ends, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}
 
     def _worst_loss(self, reference: Floats) -> float:
@@ -220,7 +218,7 @@ class Protocol(Result):
     @property
     def order_name(self) -> str:
         """What the order of the oblivious values is called."""
-        return ORDER_NAMES.get(self.oblivious or "", f"as {self.oblivious} prints it")
+        return DATA_ORDERS.get(self.oblivious or "", f"as {self.oblivious} prints it")
 
     @property
     def cut_note(self) -> str:
@@ -250,7 +248,7 @@ class Protocol(Result):
 
     def _describe_overlap(self) -> str:
         """Which row has the fewest of the reference's first documents."""
-        shares = {name: row.fidelity.overlap for name, row in self._rows.items() if row.fidelity}
+        shares = {name: row.agreement.overlap for name, row in self._rows.items() if row.agreement}
         shares.pop(self.reference, None)
         if not shares:
             return ""
@@ -269,7 +267,7 @@ class Protocol(Result):
         printed, side = numbers.number(found.oblivious), ""
         if name != self.reference and (found.oblivious > whole.expected) != (found.expected > whole.expected):
             side = f", {'above' if found.oblivious > whole.expected else 'below'} {self.reference}"
-        if self.oblivious in ORDER_NAMES:
+        if self.oblivious in DATA_ORDERS:
             start = f"In {self.order_name} {name} prints {printed}"
         else:
             start = f"{self.oblivious} prints {printed} for {name}"
@@ -389,7 +387,7 @@ class Protocol(Result):
         three, rows = NumberFormat(3, leading_zero=False), list(self._rows.values())
         columns: dict[str, list[Any]] = {}
         for name, heading in (("rbo", "RBO"), ("rbr", "RBR"), ("overlap", f"overlap@{self.cutoff}")):
-            values = [None if row.fidelity is None else getattr(row.fidelity, name) for row in rows]
+            values = [None if row.agreement is None else getattr(row.agreement, name) for row in rows]
             if name != "rbr" or len({three.number(value) for value in values}) > 1:  # rerankers have the same documents
                 columns[heading] = [three.number(value) for value in values]
         columns["bytes"] = [MISSING if row.bytes is None else f"{row.bytes:,.0f}" for row in rows]
@@ -429,7 +427,7 @@ class Protocol(Result):
 
     def _facts(self, name: str) -> dict[str, Any]:
         row = self._rows[name]
-        similar = dict.fromkeys(Fidelity._fields) if row.fidelity is None else row.fidelity._asdict()
+        similar = dict.fromkeys(Agreement._fields) if row.agreement is None else row.agreement._asdict()
         return {"tied_share": row.tied_share, **similar, "bytes": row.bytes, "seconds": row.seconds}
 
     def to_dict(self) -> dict[str, Any]:

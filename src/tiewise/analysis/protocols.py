@@ -15,7 +15,7 @@ from typing import Any
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Missing, Options
-from tiewise.analysis.protocol_result import Fidelity, MeasuredRow, Protocol
+from tiewise.analysis.protocol_result import Agreement, MeasuredRow, Protocol
 from tiewise.data.columns import by_name, identifier
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
@@ -124,11 +124,11 @@ def protocol(
             if judged is not None:
                 report = report_of(Evaluation.of(judged, source, options, chosen), chosen)
             run = _read_lists(source, judged)
-            fidelity = _compare(run, whole, phi, depth, cutoff)
-            if fidelity is None and judged is None:
+            agreement = _compare(run, whole, phi, depth, cutoff)
+            if agreement is None and judged is None:
                 raise InputError(f"It has no query in common with the reference '{first}'.")
         tied = None if run is None else run.tied_share
-        found.append(MeasuredRow(name, report, tied, fidelity, row.bytes, row.seconds, row.timed, row.note))
+        found.append(MeasuredRow(name, report, tied, agreement, row.bytes, row.seconds, row.timed, row.note))
         if progress is not None:
             progress(done, len(named))
     measured = [] if judged is None else chosen
@@ -165,7 +165,7 @@ def _read_lists(source: RunSource, qrels: Qrels | None) -> Run | None:
     return source.rows() if qrels is None else source.rows().select_queries(qrels.queries)
 
 
-def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cutoff: int) -> Fidelity | None:
+def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cutoff: int) -> Agreement | None:
     """How similar the ranking of a row is to that of the reference, expected over the orders of ties.
 
     None if one of them is not known, or if they have no query in common.
@@ -175,4 +175,4 @@ def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cut
     runs = {"row": run, "reference": reference}
     recall = similarity(runs, f"RBR(phi={phi})@{depth}", edge="extend", bounds=False, complete=True)
     rbr = recall.pair("row", "reference").lower.expected
-    return Fidelity(mean_rbo(run, reference, phi, depth), rbr, mean_overlap(run, reference, cutoff))
+    return Agreement(mean_rbo(run, reference, phi, depth), rbr, mean_overlap(run, reference, cutoff))
