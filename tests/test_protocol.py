@@ -52,7 +52,7 @@ def test_tie_groups_without_the_order_of_the_data_are_read_as_trec_eval_does():
     rows = {"float32": FLOAT32, "bfloat16": tw.tie_groups(QRELS, BFLOAT16, ["docid-desc"])}
     found = tw.protocol(QRELS, rows, "RR", complete=True)
     assert found.oblivious == "trec_eval" and found.estimate("bfloat16").oblivious == pytest.approx(2 / 3)
-    assert found.row("bfloat16").tied_share is found.row("bfloat16").fidelity is None
+    assert found.row("bfloat16").tied_share is found.row("bfloat16").agreement is None
     assert "obl: as trec\\_eval prints it" in found.to_markdown()
     with pytest.raises(InputError, match="Row 'bfloat16': The tie groups were counted for other qrels"):
         tw.protocol({"q": {"a": 1}}, rows, "RR")
@@ -115,8 +115,8 @@ def test_similarity_is_that_of_the_lists_of_judged_queries():
     found = tw.protocol({"q": {"x": 1}}, runs, "RR@1", complete=True)
     pair = {name: {"q": run["q"]} for name, run in runs.items()}
     rbo = tw.similarity(pair, "RBO(phi=0.9)", complete=True).pair("b", "a").extrapolated.expected
-    assert found.row("b").fidelity == (pytest.approx(rbo), pytest.approx(1 - 0.9**2), 0.0)
-    assert tw.protocol(None, runs, "RR@1").row("b").fidelity.rbo < rbo
+    assert found.row("b").agreement == (pytest.approx(rbo), pytest.approx(1 - 0.9**2), 0.0)
+    assert tw.protocol(None, runs, "RR@1").row("b").agreement.rbo < rbo
 
 
 def test_without_judgments_only_rankings_are_compared(vectors):
@@ -124,8 +124,8 @@ def test_without_judgments_only_rankings_are_compared(vectors):
     found = tw.protocol(None, tw.rows.vectors(queries, docs, ["float32", "int8", "binary"]), max_loss=0.1)
     assert list(found.to_frame().columns) == ["row", "tied_share", "rbo", "rbr", "overlap", "bytes", "seconds"]
     assert found.choice is None and found.verdict("binary") is None and not found.has_judgments
-    assert found.row("float32").fidelity.overlap == 1 > found.row("int8").fidelity.overlap
-    share = found.row("binary").fidelity.overlap
+    assert found.row("float32").agreement.overlap == 1 > found.row("int8").agreement.overlap
+    share = found.row("binary").agreement.overlap
     assert found.sentence == f"Without judgments: binary has {share:.1%} of the first 10 documents of float32."
     for ask in (lambda: found.estimate("binary"), found.plot.cutoffs, found.plot.loss):
         with pytest.raises(InputError, match="give qrels"):
@@ -142,7 +142,7 @@ def test_a_missing_query_counts_as_zero_or_is_left_out():
 def test_rows_without_a_common_query():
     apart = {"a": {"q": {"a": 1.0}}, "b": {"r": {"a": 1.0}}}
     found = tw.protocol(QRELS, apart, "RR", complete=True)
-    assert found.row("b").fidelity is None and found.difference("b").mean == 0
+    assert found.row("b").agreement is None and found.difference("b").mean == 0
     with pytest.raises(InputError, match="No query is left for RR: the rows have none in common"):
         tw.protocol(QRELS, apart, "RR", complete=True, missing="skip")
     with pytest.raises(InputError, match="Row 'b': It has no query in common with the reference 'a'"):
