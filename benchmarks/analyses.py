@@ -27,7 +27,7 @@ SYSTEM_COUNT = 10
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
-    """The best turn of `compare`, of two calls of `evaluate`, and of `write_report`."""
+    """The best turn of `compare`, of two calls of `evaluate`, and of `write_page`."""
     pair, systems, count = PAIR, SYSTEMS, SYSTEM_COUNT
     if quick:
         pair, systems, count = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), 2
@@ -71,7 +71,7 @@ def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Pa
     if action == "compare":
         list(tw.compare(qrels, named, MEASURES).pairs())  # differences, tests and intervals are computed on demand
     else:
-        tw.write_report(qrels, named, folder / "report.html", MEASURES)
+        tw.write_page(qrels, named, folder / "report.html", MEASURES)
 
 
 def main() -> None:

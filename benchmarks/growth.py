@@ -49,7 +49,7 @@ CALLS: dict[str, tuple[Callable[[Path, Sequence[str]], list[str]], str]] = {
     "report": (lambda folder, runs: ["qrels", *runs, "-o", "page.html"], "queries documents systems group"),
     "audit": (lambda folder, runs: [runs[0]], "queries documents group"),
     "similarity": (lambda folder, runs: list(runs), "queries documents systems group"),
-    "recall": (lambda folder, runs: ["reference", *runs], "queries documents systems group"),
+    "stages": (lambda folder, runs: ["reference", *runs], "queries documents systems group"),
     "score": (lambda folder, runs: ["queries.npy", "docs.npy", "-o", "scored.trec"], "queries documents"),
     "break": (lambda folder, runs: [runs[0], "-o", "broken.trec"], "queries documents group"),
 }

@@ -28,7 +28,6 @@ import numpy as np
 import tiewise as tw
 from benchmarks.scoring_page import page
 from tiewise import scoring
-from tiewise.scoring.scorers import make_scorer
 
 Contenders = dict[str, Callable[[], Any]]
 
@@ -177,7 +176,7 @@ def _of_queries(torch: Any, count: int, docs: Any, quick: bool) -> dict[str, Any
 
 def _products(torch: Any, queries: Any, docs: Any, qrels: tw.Qrels) -> Contenders:
     def tiles() -> Any:
-        scorer = make_scorer(queries, docs)
+        scorer = scoring.Collection(docs).scorer(queries)
         return scorer.scores(scorer.query_tiles(slice(0, len(queries))), slice(0, len(docs)))
 
     return {

@@ -42,11 +42,11 @@ Where aims are missed, these are the reasons:
   pytrec_eval that is kept takes 18 µs for one query, a twentieth of what the drop-in takes.
 * *Many runs.* To prepare judgments takes a few milliseconds; the rest is reading and measuring, for each run again.
 * *`compare`.* When the aim was fixed it took 2.8 s. Most of what it costs beyond two evaluations now is
-  10,000 bootstrap samples of 1,000 queries, and the values that other tools print.
+  the distribution of the difference over the orders of ties, and the values that other tools print.
 * *large.* A profile of one thread shows 84 to 89 % of the CPU time in reading the run and counting its ties, and about
   10 % in the five measures, whose results for 100,000 queries have 28 MB. Two threads together need more CPU time than
   one; the profile does not show why.
-* *The whole command.* click and rich take a quarter of the time, and the modules of Tiewise another."""
+* *The whole command.* Most of the rest is the import of click and of the modules of Tiewise."""
 
 FILES = """## From files to means
 
@@ -95,7 +95,7 @@ MANY_RUNS = """## Many runs with the same judgments
 ANALYSES = """## Comparison and report
 
 `compare` and two calls of `evaluate` read the same files. `compare` also computes differences, paired tests and
-intervals for each measure. `write_report` writes the HTML page; its times include imports.
+intervals for each measure. `write_page` writes the HTML page; its times include imports.
 """
 
 SWEEPS = """## Judgments and ties
@@ -218,7 +218,7 @@ def _later_share(row: Result) -> float:
     return share
 
 
-ACTIONS = {"evaluate": "`evaluate`, one call for each run", "compare": "`compare`", "report": "`write_report`"}
+ACTIONS = {"evaluate": "`evaluate`, one call for each run", "compare": "`compare`", "report": "`write_page`"}
 
 
 def _analysis_table(rows: list[Result]) -> str:
@@ -417,7 +417,7 @@ def _call_aims(result: Result) -> Iterator[Aim]:
 def _analysis_aims(result: Result) -> Iterator[Aim]:
     times = {} if result["quick"] else {row["action"]: row["cpu"] for row in result.get("analyses", [])}
     yield Aim("`compare`, 2 × 1,000,000 rows: over two calls of `evaluate`", _over(times, "compare", "evaluate"), 1.2)
-    yield Aim("`write_report`, 10 systems × 1,000 queries", times.get("report"), 5, unit=" s")
+    yield Aim("`write_page`, 10 systems × 1,000 queries", times.get("report"), 5, unit=" s")
 
 
 def _file_aims(result: Result) -> Iterator[Aim]:

@@ -23,7 +23,7 @@ def main() -> None:
     runs = {name: file(f"{name}.trec.bz2") for name in SYSTEMS}
     costs = json.loads(file("costs.json").read_text(encoding="utf-8"))
     found = tw.stages(
-        file("minilm-deep.trec.bz2"), runs, depths=[10, 20, 50], phi=[0.8, 0.9], cost=costs, k=10, complete=True
+        file("minilm-deep.trec.bz2"), runs, depths=[10, 20, 50], phi=[0.8, 0.9], cost=costs, recall_at=10, complete=True
     )
     print(found)
     save(found.plot.pareto(), out / "pareto.svg")

@@ -84,7 +84,7 @@ def table_2() -> str:
     rows = []
     for name, (ranks, *printed) in TABLE_2.items():
         found = [lower(tw.rbr(ranks, ranking, phi=tw.phi_for_discount(f, 3))) for f in (0.5, 0.3)]
-        found.append(tw.recall(ranks, ranking[:3]))
+        found.append(tw.rankings.recall(ranks, ranking[:3]))
         rows.append((name, " ".join(map(str, ranks)), *beside(printed, found, 3)))
     return markdown(["set", "ranks", "RBR, φ = 0.5^(1/3)", "RBR, φ = 0.3^(1/3)", "Recall@3"], rows)
 
