@@ -129,7 +129,7 @@ def _text(id: Any) -> str:
 
 def _search(path: Path) -> None:
     collection = scoring.Collection(path)
-    collection.search(np.ones((1, collection._docs.storage.dims), np.float32), 2)
+    collection.search(np.ones((1, collection._docs.dims), np.float32), 2)
 
 
 SEEDS = seeds()

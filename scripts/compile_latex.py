@@ -2,9 +2,8 @@
 
     python scripts/compile_latex.py [FOLDER]
 
-The tables of a comparison, reports and an audit must compile without an error and fit into a column, or into both if
-they are wide. FOLDER keeps the
-document (tables.tex, tables.pdf); without it, nothing is kept.
+The tables of a comparison, reports, an audit and a protocol must compile without an error and fit into a column, or
+into both if they are wide. FOLDER keeps the document (tables.tex, tables.pdf); without it, nothing is kept.
 """
 
 from __future__ import annotations
@@ -29,12 +28,20 @@ RUNS = {
 
 
 def example_tables() -> list[str]:
-    """LaTeX of a comparison, with and without marks and intervals, of reports and of an audit."""
+    """LaTeX of a comparison, with and without marks and intervals, of reports, of an audit and of protocols."""
     runs = {name: file(path) for name, path in RUNS.items()}
     compared = tw.compare(file("qrels.txt"), runs, MEASURES, complete=True)
     report = tw.evaluate(file("qrels.txt"), runs["minilm-bf16"], MEASURES, complete=True)
     audit = tw.audit(runs["minilm-bf16"], qrels=file("qrels.txt"), measures=MEASURES, complete=True)
+    rows = {name: runs[path] for name, path in (("float32", "minilm-fp32"), ("bfloat16", "minilm-bf16"))}
+    rows |= {f"bfloat16 + {level}": file("minilm-hps.trec.gz") for level in ("hps", "logit", "head")}
+    protocol, many = tw.protocol(file("qrels.txt"), rows, complete=True), rows | {"bm25": runs["bm25"]}
     return [
+        protocol.to_latex(),
+        protocol.in_fractions().to_latex(),
+        tw.Protocol.latex_of({"all-MiniLM-L6-v2": protocol, "the same_100%": protocol}),
+        tw.Protocol.latex_of({"all-MiniLM-L6-v2": tw.protocol(file("qrels.txt"), many, complete=True)}),
+        tw.protocol(None, rows, complete=True).to_latex(),
         compared.to_latex(),
         compared.to_latex(baselines=["bm25", "overlap_100%"]),
         compared.to_latex(baselines="overlap_100%", intervals="ties"),

@@ -3,9 +3,9 @@
     python scripts/make_docs.py            write what has changed
     python scripts/make_docs.py --check    say what has changed and fail; nothing is written
 
-`docs/measures.md` comes from the registry, `docs/cli.md` from the commands, and `docs/speed.md` from the results of the
-benchmarks. In pages written by hand, what stands between ``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The
-tests fail if a page differs from what this gives.
+`docs/measures.md` comes from the registry, `docs/cli.md` from the commands, `docs/json.md` from the columns of results,
+and `docs/speed.md` from the results of the benchmarks. In pages written by hand, what stands between
+``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The tests fail if a page differs from what this gives.
 """
 
 from __future__ import annotations
@@ -29,15 +29,19 @@ import make_figures
 from benchmarks import growth_page, ray_page, speed_page
 
 import tiewise as tw
-from tiewise.cli.command import FEW_OPTIONS, Argument, Option
+from tiewise.adapters.index import INDEX_KEYS
+from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
+from tiewise.analysis.comparison.result import COMPARISON_COLUMNS, COMPARISON_KEYS, RANKING_COLUMNS
+from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS, PROTOCOL_KEYS
+from tiewise.analysis.report_tables import REPORT_COLUMNS, REPORT_KEYS
+from tiewise.analysis.tool_values import TOOL_COLUMNS
+from tiewise.cli.command import FEW_OPTIONS, SHORT, Argument, Option
 from tiewise.cli.program import COMMANDS, all_commands, app
 from tiewise.metrics import catalogue
 from tiewise.metrics.tool_rules import TOOLS, Rule
-from tiewise.output.comparison_tables import COMPARISON_COLUMNS
-from tiewise.output.report_tables import REPORT_COLUMNS, TOOL_COLUMNS
-from tiewise.output.similarity_tables import SIMILARITY_COLUMNS, VALUE_COLUMNS
-from tiewise.output.stage_tables import STAGE_COLUMNS
 from tiewise.rankings import pair_measures
+from tiewise.rankings.first_stages import STAGE_COLUMNS, STAGE_KEYS
+from tiewise.rankings.run_similarity import SIMILARITY_COLUMNS, SIMILARITY_KEYS
 
 ROOT = Path(__file__).parent.parent
 MADE = "<!-- This page is made by scripts/make_docs.py: do not edit it by hand. -->"
@@ -46,7 +50,7 @@ PART = re.compile(r"(<!-- made: ([\w-]+) -->\n\n?).*?(<!-- end -->)", re.DOTALL)
 
 def documents() -> dict[Path, str]:
     """Every file that is made, wholly or in part, with the text it should have."""
-    made = {ROOT / "docs/measures.md": measures_page(), ROOT / "docs/cli.md": cli_page()}
+    made = {ROOT / f"docs/{name}.md": page() for name, page in PAGES.items()}
     made[ROOT / "docs/speed.md"] = speed_page.page(json.loads((ROOT / "benchmarks/results/speed.json").read_text()))
     made[ROOT / "docs/growth.md"] = growth_page.page(json.loads((ROOT / "benchmarks/results/growth.json").read_text()))
     made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
@@ -56,6 +60,49 @@ def documents() -> dict[Path, str]:
                 lambda found: found[1].rstrip("\n") + "\n\n" + PARTS[found[2]]() + "\n" + found[3], text
             )
     return made
+
+
+# -- columns and JSON -----------------------------------------------------------------------------------------
+
+SCHEMAS_HEAD = """# Columns and JSON
+
+`--format json` prints what `to_dict()` returns in Python; the command adds only the `name` of a run. Several runs are a
+list under `runs`. TSV, CSV, JSON Lines, Parquet and `to_frame()` have the columns; a later version may add some at the
+end and never renames or moves one. A cell is empty (null) where it does not apply. The number at the end of a `schema`
+changes if a key goes or means something else.
+"""
+
+#: What each schema is printed by, its keys in JSON and its columns.
+SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {
+    "evaluation": ("`tiewise evaluate`, `Report`", REPORT_KEYS, {"": REPORT_COLUMNS}),
+    "tools": (
+        "`tiewise evaluate --tools`, `Report.oblivious_by_tool()`",
+        {"rows": "the columns below"},
+        {"": TOOL_COLUMNS},
+    ),
+    "comparison": (
+        "`tiewise compare`, `Compared`",
+        COMPARISON_KEYS,
+        {"pairs": COMPARISON_COLUMNS, "`ranking()`": RANKING_COLUMNS},
+    ),
+    "audit": ("`tiewise audit`, `Audit`", AUDIT_KEYS, {"": AUDIT_COLUMNS}),
+    "similarity": ("`tiewise similarity`, `Similarity`", SIMILARITY_KEYS, {"": SIMILARITY_COLUMNS}),
+    "stages": ("`tiewise stages`, `Stages`", STAGE_KEYS, {"": STAGE_COLUMNS}),
+    "protocol": ("`tiewise protocol`, `Protocol`", PROTOCOL_KEYS, {"": PROTOCOL_COLUMNS}),
+    "index": ("`tiewise.adapters.index.check`", INDEX_KEYS, {}),
+}
+
+
+def schemas_page() -> str:
+    """The keys of JSON and the columns of every result."""
+    parts = [MADE, SCHEMAS_HEAD]
+    for name, (printed, keys, columns) in SCHEMAS.items():
+        parts.append(f"## {name}\n\n{printed}. The schema is `tiewise/{name}/1`.\n")
+        parts.append(table(("key of JSON", "holds"), [(f"`{key}`", cell(what)) for key, what in keys.items()]))
+        for title, some in columns.items():
+            parts += [f"Columns of {title}:\n"] * bool(title)
+            parts.append(table(("column", "holds"), [(f"`{key}`", cell(what)) for key, what in some.items()]))
+    return "\n".join(parts)
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -186,25 +233,13 @@ options and measures for your shell. In the examples, `qrels.txt`, `run.trec` an
 """
 
 
-RENAMED_HEAD = """## Renamed options
-
-Old names are still accepted.
-"""
-
-
 def cli_page() -> str:
     """The page of all commands, from the commands themselves."""
     commands: dict[str, Any] = all_commands()
-    renamed = [
-        (f"`{name}`", f"`{old}`", f"`{param.opts[-1]}`")
-        for name, command in commands.items()
-        for param in command.params
-        for old in getattr(param, "old_names", ())
-    ]
     index = [(f"[`{name}`](#tiewise-{name})", summary) for name, summary in COMMANDS.items()]
     parts = [MADE, CLI_HEAD, command_section("tiewise", app), table(("command", ""), index)]
     parts += [command_section(f"tiewise {name}", command) for name, command in commands.items()]
-    return "\n".join([*parts, RENAMED_HEAD, table(("command", "old", "new"), renamed)])
+    return "\n".join(parts)
 
 
 def command_section(name: str, command: Any) -> str:
@@ -218,8 +253,11 @@ def command_section(name: str, command: Any) -> str:
     options = [one for one in command.params if isinstance(one, Option)]
     groups: dict[str, list[tuple[str, str]]] = {}
     for one in options:
-        row = option_name(one, context), option_help(one)
-        groups.setdefault(one.group if len(options) > FEW_OPTIONS else "", []).append(row)
+        rows = groups.setdefault("" if len(options) <= FEW_OPTIONS or one.group == SHORT else one.group, [])
+        name, text = option_name(one, context), option_help(one)
+        if rows and rows[-1][1] == text:  # help shows them on one line too
+            name = f"{rows.pop()[0]}; {name}"
+        rows.append((name, text))
     for group, rows in groups.items():
         parts += [f"**{group}**\n"] * bool(group)
         parts.append(table(("option", ""), rows))
@@ -265,9 +303,9 @@ def constant_scorer() -> str:
         for tool in SHOWN_TOOLS
     ]
     means = [reports[0][name] for name in ("RR@10", "nDCG@10")] * 2
-    ours = [f"**{decimal(e.expected)}** [{decimal(e.minimum)}, {decimal(e.maximum)}]" for e in means]
+    ours = [f"**{decimal(e.expected)}** ({decimal(e.minimum)} – {decimal(e.maximum)})" for e in means]
     heads = ("", "smallest id: RR@10", "smallest id: nDCG@10", "largest id: RR@10", "largest id: nDCG@10")
-    return table(heads, [*rows, ("**tiewise**", *ours)])
+    return table(heads, [*rows, ("**tiewise** (by tie order)", *ours)])
 
 
 def tool_rules() -> str:
@@ -321,21 +359,12 @@ def decimal(value: float | None) -> str:
     return f"{value:.3f}".removeprefix("0").rstrip("0").rstrip(".") or "0"
 
 
-def column_table(columns: dict[str, str]) -> str:
-    """The names of columns and what they hold."""
-    return table(("column", "holds"), [(f"`{name}`", what) for name, what in columns.items()])
-
+PAGES = {"measures": measures_page, "cli": cli_page, "json": schemas_page}
 
 PARTS: dict[str, Callable[[], str]] = {
     "constant-scorer": constant_scorer,
     "tool-rules": tool_rules,
     "tool-definitions": tool_definitions,
-    "columns": lambda: column_table(REPORT_COLUMNS),
-    "tool-columns": lambda: column_table(TOOL_COLUMNS),
-    "compare-columns": lambda: column_table(COMPARISON_COLUMNS),
-    "similarity-columns": lambda: column_table(SIMILARITY_COLUMNS),
-    "similarity-value-columns": lambda: column_table(VALUE_COLUMNS),
-    "stages-columns": lambda: column_table(STAGE_COLUMNS),
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
     "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),

@@ -125,7 +125,7 @@ def row(reference: Groups, observed: Groups, depth: Depth, phi: float, k: int | 
         "rbr_lower": mean(lower.__getitem__, drawn),
         "rbr_upper": mean(upper.__getitem__, drawn),
         "rbr_minimum": min(lower.values()),
-        "rbr_maximum": max(upper.values()),
+        "rbr_maximum": max(lower.values()),
         "recall": mean(lambda draw: recall(draw, k), drawn),
     }
 

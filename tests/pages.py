@@ -7,13 +7,21 @@ lines up to ``END``.
 
 from __future__ import annotations
 
+import doctest
+import os
 import re
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["Example", "Page"]
+__all__ = ["Example", "Page", "alike", "on_terminal"]
 
+WIDTH = 80  # of the terminal: what the column of the site has room for
+#: What a slow machine shows of its progress, until it is done.
+BAR = re.compile(r"[a-z ]+ [━╸╺]+ +\d+/\d+ [-:\d]+ *[\r\n]*")
 FENCE = re.compile(r"^```(\w*).*?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 HERE_DOCUMENT = re.compile(r"cat > (\S+) <<'END'\n(.*)END", re.DOTALL)
 
@@ -87,3 +95,38 @@ def _parsed(block: str) -> list[Example]:
         elif found:
             found[-1][1].append(line)
     return [Example("\n".join(command), "".join(f"{line}\n" for line in output)) for command, output in found]
+
+
+def alike(wanted: str, shown: str) -> bool:
+    """Whether two texts agree, blanks and the lengths of rules apart; ``...`` stands for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(*(re.sub("─+", "─", text) for text in (wanted, shown)), flags)
+
+
+def on_terminal(command: str, folder: Path) -> tuple[str, int, Path]:
+    """What a command shows on a terminal, without its colours, its exit status, its last folder."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    env = {**os.environ, "PATH": path, "COLUMNS": str(WIDTH), "TERM": "xterm", "PYTHONWARNINGS": "ignore"}
+    streams = {"stdin": subprocess.DEVNULL, "stdout": theirs, "stderr": theirs}
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8") as end:
+        process = subprocess.Popen(
+            ["bash", "-c", f"trap 'pwd > {end.name}' EXIT\n{command}"], cwd=folder, env=env, **streams
+        )
+        os.close(theirs)
+        shown = b""
+        while chunk := read(ours):
+            shown += chunk
+        os.close(ours)
+        status, folder = process.wait(), Path(end.read().strip())
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode()).replace("\r\n", "\n")
+    return BAR.sub("", text), status, folder
+
+
+def read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # whoever wrote to it has gone
+        return b""

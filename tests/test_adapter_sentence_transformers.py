@@ -129,7 +129,9 @@ def test_all_levels_from_one_forward_pass(cross_encoder, activation):
     assert torch.equal(scores.native, activation(scores.logits[:, 0]))
     for level in scoring.LEVELS:
         expected = high_precision(model, level).predict(PAIRS, batch_size=len(PAIRS), convert_to_tensor=True)
-        assert torch.equal(scores.at(level), expected), level
+        # In float32 the last bit of torch's own sigmoid depends on the place in a batch.
+        rtol = 2e-7 if level == "score" and isinstance(activation, torch.nn.Sigmoid) else 0
+        assert torch.allclose(scores.at(level), expected, rtol=rtol, atol=0), level
 
 
 def test_view_shares_the_model(cross_encoder):

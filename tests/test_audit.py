@@ -13,14 +13,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
-from tiewise.analysis.auditing import LIBRARIES, Effect, even_steps
+from tiewise.analysis.auditing import GRADES, LIBRARIES, Effect, even_steps
+from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
 from tiewise.analysis.auditing.consequences import grade_ties
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
+from tiewise.cli.rendering import render
 from tiewise.errors import InputError
-from tiewise.output import OutputOptions, render
-from tiewise.output.audit_tables import AUDIT_COLUMNS, AuditTables
+from tiewise.results.view import View
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 
@@ -218,11 +219,10 @@ def test_low_precision_is_found_behind_scaling_of_lists(name, scaling):
     scores = cast(np.abs(random(46, 8000, 0.15) + 0.6), name)
     found = tw.audit(scaled_run(scores, scaling))
     assert found.grid == "float32" and found.cause in ("scaled", "precision")
-    assert "high_precision(model)" in found.remedy and "do not tell" not in found.verdict
+    assert "high_precision(model)" in found.remedy and "do not tell" not in found.reason
     if found.cause == "scaled":
-        assert (
-            "come in even steps, list by list" in found.verdict and "by chance is below 1 in 10^" in found.grid_evidence
-        )
+        assert "come in even steps, list by list" in found.reason
+        assert "by chance is below 1 in 10^" in found.grid_evidence
         plain = found.to_dict()["even_lists"]
         assert plain["lists"] > 0.9 * plain["looked_at"] and plain["log10_chance"] < -12
         assert found.rounded_share is None
@@ -291,7 +291,7 @@ def test_combined_p_values_of_uniform_p_values_are_uniform(lists):
 def test_even_steps_are_not_called_low_precision(scores, step):
     found = tw.audit(run_of(scores))
     assert (found.cause, found.even_steps, found.precision) == ("steps", step, None)
-    assert f"even steps of 1/{1 / step:.0f}" in found.verdict and "high_precision" not in found.remedy
+    assert f"even steps of 1/{1 / step:.0f}" in found.reason and "high_precision" not in found.remedy
     assert found.grid in TYPES  # all of its numbers are in fact such numbers
 
 
@@ -299,10 +299,10 @@ def test_both_are_named_if_steps_and_type_are_as_likely():
     """From .5 to 1, bfloat16 numbers are 1/256 apart, as are shares of 256 bits."""
     found = tw.audit(run_of(np.random.default_rng(34).integers(130, 250, 5000) / 256))
     assert (found.cause, found.even_steps) == ("precision", 1 / 256)
-    assert "rounded to bfloat16, or are counts divided by 256" in found.verdict
+    assert found.reason == "scores rounded to bfloat16, or counts divided by 256"
     assert "counts" in found.remedy and "high_precision(model)" in found.remedy
     wider = tw.audit(run_of(cast(random(34, 5000, 0.1) + 0.6, "bfloat16")))
-    assert (wider.cause, wider.even_steps) == ("precision", None) and "counts" not in wider.verdict
+    assert (wider.cause, wider.even_steps) == ("precision", None) and "counts" not in wider.reason
 
 
 @pytest.mark.parametrize("odd", ["one row", "one a list", "a tenth of the lists"])
@@ -446,7 +446,7 @@ def test_identical_documents_are_distinguished_from_rounding():
     assert found.cause == "identical"
     run = run_of(bm25(13))
     alike = tw.audit(run, vectors={doc: [1.0] for docs in run.values() for doc in docs})
-    assert "because the documents are identical, and not by rounding" in alike.verdict
+    assert alike.reason == "identical documents, not rounding"
 
 
 # -- verdicts -----------------------------------------------------------------------------------------------------
@@ -455,19 +455,19 @@ def test_identical_documents_are_distinguished_from_rounding():
 @pytest.mark.parametrize(
     ("tied", "said"),
     [
-        ((9, 10), "a tie lies across rank 10 in 100% of lists"),  # offsets: the documents at ranks 10 and 11
-        ((18, 19, 20), "a tie lies across rank 20 in 100% of lists"),
-        ((2, 3), "no tie lies across rank 1, 5, 10 or 20"),
+        ((9, 10), "100% of lists across rank 10;"),  # offsets: the documents at ranks 10 and 11
+        ((18, 19, 20), "100% of lists across rank 20;"),
+        ((2, 3), "tied   6.7% of rows; largest group 2"),
     ],
 )
-def test_the_verdict_names_the_cutoffs_that_were_looked_at(tied, said):
+def test_the_text_names_the_cutoffs_that_were_looked_at(tied, said):
     scores = [
         100.0 - (tied[0] if place in tied else place) + place_of_list / 7
         for place_of_list in range(10)
         for place in range(30)
     ]
     found = tw.audit(run_of(np.array(scores), lists=10), cutoffs=(1, 5, 10, 20))
-    assert (found.across[20] > 0) is (20 in tied) and said in found.verdict and "of interest" not in found.verdict
+    assert (found.across[20] > 0) is (20 in tied) and said in found.to_text()
 
 
 def labels(run: dict[str, dict[str, float]], seed: int = 0) -> dict[str, dict[str, int]]:
@@ -482,9 +482,9 @@ def test_a_low_precision_reranker(name):
     run = run_of(cast(sigmoid, name))
     for found in (tw.audit(run), tw.audit(run, qrels=labels(run))):
         assert (found.cause, found.grid) == ("precision", name)
-        assert f"rounded to {name}" in found.verdict
+        assert f"scores rounded to {name}" in found.reason
         assert "high_precision(model)" in found.remedy and name in found.remedy
-    assert found.grade in ("minor", "report", "decides") and "(2 std); worst case " in found.verdict
+    assert found.grade in ("changes_number", "changes_winner") and "other queries would change it by" in found.verdict
 
 
 def test_saturated_scores():
@@ -492,7 +492,7 @@ def test_saturated_scores():
     found = tw.audit(run_of((1 / (1 + np.exp(-z.astype(np.float32)))).astype(float)))
     assert (found.grid, found.cause, found.grade) == ("float32", "saturation", "unknown")
     assert [pile.at for pile in found.piles] == [1.0] and found.piles[0].levels_off
-    assert "pile up at 1" in found.verdict and "logit" in found.remedy
+    assert "pile up at 1" in found.reason and "logit" in found.remedy
 
 
 @pytest.mark.parametrize(
@@ -510,7 +510,7 @@ def test_saturation_of_probabilities_printed_with_few_digits(mean, std, decimals
     z = np.random.default_rng(39).normal(mean, std, 20_000)
     found = tw.audit(run_of(np.round(sigmoid(z), decimals), lists=100))
     assert found.cause == cause and all(pile.levels_off and pile.printed for pile in found.piles)
-    assert f"at most {decimals} decimals" in found.verdict
+    assert f"at most {decimals} decimals" in found.reason
     assert ".9g" in found.remedy
 
 
@@ -538,9 +538,8 @@ def test_ties_of_bm25_are_not_called_low_precision(digits, kind):
     found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
     assert found.tied_share > 0.1
     assert found.cause == "genuine" and found.precision is None
-    assert "the scores do not tell why" in found.verdict and "high_precision" not in (found.remedy or "")
-    assert "not by rounding" not in found.verdict  # that is known of identical documents only
-    assert found.remedy is None or ("low precision before?" in found.remedy and "scoring.head(" in found.remedy)
+    assert found.reason == "the scores do not tell" and "high_precision" not in (found.remedy or "")
+    assert found.remedy is None or ("in low precision before" in found.remedy and "scoring.head(" in found.remedy)
     assert found.rounded_share < 0.3
 
 
@@ -560,8 +559,8 @@ def test_scores_printed_with_few_digits(digits):
 def test_five_digits_make_ties_in_long_lists(text, words):
     scores = random(27, 60_000, scale=0.2) if text == "%.5f" else 10.0 ** random(27, 60_000, scale=0.4)
     found = tw.audit(run_of(np.array([float(text % s) for s in scores]), lists=20))
-    assert (found.grid, found.cause) == ("float32", "decimals") and words in found.verdict
-    assert ".9g" in found.remedy if found.remedy else "of lists" in found.verdict
+    assert (found.grid, found.cause) == ("float32", "decimals") and words in found.reason
+    assert ".9g" in found.remedy
 
 
 def test_float32_makes_ties_in_long_lists():
@@ -575,7 +574,7 @@ def test_hamming_distances():
     bits = np.random.default_rng(15).random((2000, 64)) < 0.5
     found = tw.audit(run_of(bits.sum(axis=1).astype(float)))
     assert (found.grid, found.cause, found.grade) == ("integer", "integer", "unknown")
-    assert "whole numbers" in found.verdict and "scoring.rescore" in found.remedy
+    assert found.reason == "scores are whole numbers" and "scoring.rescore" in found.remedy
 
 
 def test_lists_of_one_document_do_not_hide_constant_lists():
@@ -583,12 +582,12 @@ def test_lists_of_one_document_do_not_hide_constant_lists():
         f"b{i}": {f"d{j}": 0.12 for j in range(9)} for i in range(50)
     }
     found = tw.audit(run)
-    assert found.cause == "constant" and "50 of 50 lists" in found.verdict
+    assert found.cause == "constant" and found.verdict == "All scores of 50 lists are equal: they rank nothing."
 
 
 def test_constant_scores():
     run = run_of(np.full(1000, 0.5))
-    for found, grade in ((tw.audit(run), "unknown"), (tw.audit(run, qrels=labels(run)), "decides")):
+    for found, grade in ((tw.audit(run), "unknown"), (tw.audit(run, qrels=labels(run)), "changes_winner")):
         assert (found.grade, found.cause, found.constant_queries) == (grade, "constant", 20)
 
 
@@ -596,14 +595,16 @@ def test_an_order_that_knows_the_labels():
     run = run_of(np.full(1000, 0.5))
     qrels = {query: {doc: int(place < 5) for place, doc in enumerate(docs)} for query, docs in run.items()}
     found = tw.audit(run, qrels=qrels, measures=["nDCG@10", "RR"])
-    assert found.z_by_order["given"]["nDCG@10"] > 4 and "given" in found.knowing
+    assert found.z_by_order["given"]["nDCG@10"] > 4
+    asked = "Does the order of the data depend on the labels? It is far from random: z +"
+    assert asked in " ".join(found.to_text(explain=True).split()) and asked not in " ".join(found.to_text().split())
     report = tw.evaluate(qrels, run, ["nDCG@10"], oblivious="given", complete=True)
     assert found.z_by_order["given"]["nDCG@10"] == pytest.approx(report["nDCG@10"].z)
 
 
 def test_few_distinct_scores():
     found = tw.audit(run_of(np.random.default_rng(16).choice([0.0, 0.25, 0.5, 0.75, 1.0], 1000)))
-    assert (found.grade, found.cause) == ("unknown", "few") and "only 5 distinct scores" in found.verdict
+    assert (found.grade, found.cause) == ("unknown", "few") and found.reason == "only 5 distinct scores"
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -644,22 +645,38 @@ def test_untied_low_precision_needs_a_reference():
 
 
 @pytest.mark.parametrize(
-    ("worst_case", "bias", "std", "half", "grade"),
+    ("range_", "bias", "std", "half", "grade"),
     [
         (0.00004, 0.00004, 0.00002, 0.00001, "none"),  # it does not show in four digits, whatever the rest
-        (0.011, -0.0003, 0.0001, 0.037, "minor"),
-        (0.011, -0.0003, 0.001, 0.037, "report"),  # a wide worst case, and a typical effect of .002
-        (0.011, -0.0006, 0.0001, 0.037, "report"),  # the bias alone
-        (0.011, 0.0003, 0.0001, 0.002, "report"),  # small, but a tenth of the uncertainty over queries
-        (0.9, 0.0, 0.0001, 0.037, "minor"),  # the worst case makes no grade
-        (0.05, 0.0, 0.01, 0.02, "decides"),  # as much as other queries
-        (0.05, None, None, 0.02, "minor"),
-        (0.05, 0.01, 0.01, None, "report"),  # one query has no interval
+        (0.011, -0.0003, 0.0001, 0.037, "harmless"),
+        (0.011, -0.0003, 0.001, 0.037, "changes_number"),  # a wide worst case, and a typical effect of .002
+        (0.011, -0.0006, 0.0001, 0.037, "changes_number"),  # the bias alone
+        (0.011, 0.0003, 0.0001, 0.002, "changes_number"),  # small, but a tenth of the uncertainty over queries
+        (0.9, 0.0, 0.0001, 0.037, "harmless"),  # the worst case makes no grade
+        (0.05, 0.0, 0.01, 0.02, "changes_winner"),  # as much as other queries
+        (0.05, 0.0, 0.0, 0.02, "harmless"),
+        (0.05, 0.01, 0.01, None, "changes_number"),  # one query has no interval
     ],
 )
-def test_the_grade_of_a_measure(worst_case, bias, std, half, grade):
-    size = max(abs(bias or 0), 2 * (std or 0))
-    assert Effect("RR", size, bias, std, worst_case, half).grade == grade
+def test_the_grade_of_a_measure(range_, bias, std, half, grade):
+    assert Effect("RR", max(abs(bias), 2 * std), range_, half).grade == grade
+
+
+@pytest.mark.parametrize(
+    ("size", "half", "words"),
+    [
+        (0.0026, 0.056, "the third digit of RR; other queries would change it by .056"),
+        (0.01, 0.056, "the second digit of RR; other queries would change it by .056"),
+        (0.00031, 0.056, "the fourth digit of RR; other queries would change it by .0560"),
+        (0.061, 0.056, "RR by .061; other queries would change it by .056"),
+        (3.2, 10.0, "RR; other queries would change it by 10.000"),
+        (0.25, None, "the first digit of RR"),
+    ],
+)
+def test_an_effect_in_words(size, half, words):
+    assert str(Effect("RR", size, 4.0, half)) == f"Ties change {words}"
+    only_range = Effect("RR", 0.0, size, half)  # where neither bias nor std is known
+    assert str(only_range) == f"Ties change {words}"
 
 
 def test_effects_are_those_of_the_report():
@@ -669,13 +686,11 @@ def test_effects_are_those_of_the_report():
     report = tw.evaluate(qrels, run, ["nDCG@10", "AP"], complete=True)
     assert [effect.measure for effect in found.effects] == ["nDCG@10", "AP"]  # a count has none
     for effect in found.effects:
-        mean, each = report[effect.measure], report.per_query(effect.measure)
-        assert (effect.bias, effect.std, effect.worst_case) == (mean.bias, mean.std, mean.range)
+        mean = report[effect.measure]
+        assert (effect.range, effect.half_width) == (mean.range, mean.half_width)
         assert effect.size == max(abs(mean.bias), 2 * mean.std)
-        normal = 1.96 * each.expected.std(ddof=1) / len(each) ** 0.5
-        assert effect.half_interval == pytest.approx(normal, rel=0.1)
     plain = found.to_dict()
-    assert plain["effects"][0]["grade"] == found.effects[0].grade and plain["decides"] is found.decides
+    assert plain["effects"][0]["grade"] == found.effects[0].grade and plain["changes_winner"] is found.changes_winner
 
 
 QUERIES = [f"q{n}" for n in range(40)]
@@ -685,15 +700,14 @@ MIXED = {query: {"a": 2.0, "b": 1.0} if n % 2 else {"b": 2.0, "a": 1.0} for n, q
 ONE_TIED = MIXED | {"q0": {"a": 1.0, "b": 1.0}}
 
 
-def test_a_reversed_comparison_is_named_and_decides_if_it_is_significant():
+def test_a_reversed_comparison_is_named_and_changes_the_winner_if_it_is_shown():
     """In sums over queries, the tied run is 0 or .5 above MIXED, .25 expected; `above` is 1/6 above it."""
     third = {"b": 3.0, "c": 2.0, "a": 1.0}
     above = MIXED | {"q0": {"a": 2.0, "b": 1.0}, "q2": third, "q4": third}
     for other, is_reversed in ((above, True), (MIXED, False)):
         pair = tw.compare(JUDGED, {"tied": ONE_TIED, "other": other}, "RR", complete=True).pair("tied", "other")
         found = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
-        assert found.grade == "report"
-        assert ("No comparison or check is reversed." in found.verdict) is not is_reversed
+        assert found.grade == "changes_number" and bool(found.reversals) is is_reversed
         untied = tw.audit(other, qrels=JUDGED, measures="RR", complete=True, comparisons=[pair])
         assert untied.grade == "none"  # its own ties reverse nothing
         if is_reversed:
@@ -702,23 +716,25 @@ def test_a_reversed_comparison_is_named_and_decides_if_it_is_significant():
                 "tied against other in RR",
                 pytest.approx(0.5),
             ) and "trec_eval" in one.tools
-            assert str(one) in found.verdict
-            assert one.significant is False and not found.decides  # nobody claims the difference
-            assert grade_ties(found.effects, [one]) == "report"
-            assert grade_ties(found.effects, [replace(one, significant=True)]) == "decides"
+            assert (
+                f"T{str(one)[1:]}." in " ".join(found.to_text(explain=True).split()) and str(one) not in found.verdict
+            )
+            assert one.shown is False and not found.changes_winner  # nobody claims the difference
+            assert grade_ties(found.effects, [one]) == "changes_number"
+            assert grade_ties(found.effects, [replace(one, shown=True)]) == "changes_winner"
     alone = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True)
-    assert alone.grade == "report" and "is reversed" not in alone.verdict and alone.reversals == ()
+    assert alone.grade == "changes_number" and alone.reversals == ()
 
 
 @pytest.mark.parametrize("limit", [0.7, 0.7499, 0.7501, 0.756, 0.757, 0.762, 0.763])
-def test_a_reversed_check_decides(limit):
+def test_a_reversed_check_changes_the_outcome(limit):
     """RR of ONE_TIED is .75 in one order of the two tied documents and .7625 in the other, .75625 expected."""
     found = tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, checks={"RR": limit})
     assert found["RR"].expected == pytest.approx(0.75625)
-    assert found.decides is (0.75 < limit <= 0.7625)
-    assert [one.result for one in found.reversals] == [
-        f"the check of RR at {limit:g}".replace("0.", ".")
-    ] * found.decides
+    assert found.changes_winner is (0.75 < limit <= 0.7625)
+    check = f"the check of RR at {limit:g}".replace("0.", ".")
+    assert [one.result for one in found.reversals] == [check] * found.changes_winner
+    assert found.verdict.startswith(f"Ties can change the outcome: {check}") is found.changes_winner
 
 
 def test_checks_and_comparisons_need_judgments():
@@ -767,7 +783,7 @@ def test_a_run_is_faithful_to_itself():
     found = tw.audit(run, reference=run, qrels=labels(run), measures="nDCG@10")
     assert (found.inverted, found.tau) == (0.0, 1.0) and found.rbo == pytest.approx(1)
     assert found.fidelity.gap == {"nDCG@10": 0.0} and found.grade == "none" and found.unfaithful is False
-    assert "It also ranks as the reference does" in found.verdict
+    assert "faithful  yes: RBO 1.000, 0% of pairs inverted, nDCG@10 0" in found.to_text()
 
 
 def test_an_untied_run_in_the_wrong_order():
@@ -775,13 +791,13 @@ def test_an_untied_run_in_the_wrong_order():
     reversed_ = {query: {doc: -score for doc, score in docs.items()} for query, docs in run.items()}
     found = tw.audit(reversed_, reference=run)
     assert (found.inverted, found.tau, found.tied_share) == (1.0, -1.0, 0.0)
-    assert found.grade == "none" and found.unfaithful and "100% of pairs are inverted" in found.verdict
-    assert found.verdict.startswith("Not faithful: ") and "No ties" in found.verdict
+    assert found.grade == "none" and found.unfaithful and "100% of pairs inverted" in found.to_text()
+    assert found.verdict.startswith("No ties: ") and found.verdict.endswith("It does not rank as the reference does.")
     assert "Find what differs" in found.remedy
     qrels = {query: {max(docs, key=docs.get): 1} for query, docs in run.items()}
     judged = tw.audit(reversed_, reference=run, qrels=qrels, measures="RR")
     assert judged.fidelity.gap["RR"] == pytest.approx(judged["RR"].expected - 1)
-    assert judged.unfaithful and "RR differs by −" in judged.verdict
+    assert judged.unfaithful and ", RR −" in judged.to_text()
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 151])
@@ -888,8 +904,6 @@ def test_the_line_of_code_for_a_library(library):
 
 # -- ways out -----------------------------------------------------------------------------------------------------
 
-NAMES = ("grid", "tied_share", "largest_group", "distinct", "cut_lists", "verdict", "remedy")
-
 
 def test_object_and_json_share_names(tmp_path):
     path = tmp_path / "run.trec"
@@ -898,12 +912,14 @@ def test_object_and_json_share_names(tmp_path):
     qrels = labels(run.to_dict())
     found = tw.audit(run, qrels=qrels, reference=run)
     plain = json.loads(found.to_json())
-    for name in (*NAMES, "rows", "queries", "grade", "cause", "float32_ties", "constant_queries", "rounded_share"):
+    assert list(plain) == ["schema", *AUDIT_KEYS] and plain["schema"] == "tiewise/audit/1"
+    simple = {name for name in AUDIT_KEYS if not isinstance(plain[name], (list, dict))} - {"measured_queries"}
+    assert {"grid", "tied_share", "verdict", "remedy", "grade", "cause", "reason", "rounded_share"} <= simple
+    for name in simple:
         assert plain[name] == getattr(found, name), name
     assert plain["measures"]["nDCG@10"]["range"] == found["nDCG@10"].range
-    assert plain["run"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
+    assert plain["source"]["format"] == "trec" and plain["across"]["10"] == found.across[10]
     assert {row["tool"] for row in plain["tools"]} >= {"trec_eval", "pytrec_eval"}
-    assert json.loads(render(AuditTables({"r": found}), OutputOptions(format="json")))["name"] == "r"
 
 
 def test_an_audit_can_be_pickled():
@@ -920,90 +936,87 @@ def test_json_without_judgments_and_with_unscored_documents():
     assert (plain["measures"], plain["fidelity"], plain["tools"]) == (None, None, None)
 
 
-def test_the_page_ends_with_verdict_and_remedy():
-    run = run_of(cast(random(23), "bfloat16"))
-    found = tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32")))
-    page = render(AuditTables({"bf16": found}), OutputOptions(width=100))
-    assert max(map(len, page.splitlines())) <= 100
-    title, headline = page.splitlines()[:2]
-    assert title == "bf16 · 20 queries · 2,000 rows"
-    assert headline == f"{found.verdict.split(';')[0]}." and headline.endswith("rounded to bfloat16.")
-    for part in (
-        "65,536",
-        "decides: one of",
-        "group size",
-        "across rank",
-        "trec_eval",
-        "Against the reference",
-    ):
-        assert part in page, part
-    flat = " ".join(page.split())
-    assert flat.index("Against the reference") < flat.index(found.verdict) < flat.index("high_precision(model)")
+def named(found: tw.Audit, name: str = "r") -> tw.Audit:
+    return replace(found, name=name)
 
 
-@pytest.mark.parametrize("width", [60, None])
-def test_lines_of_code_and_ids_are_not_broken(width):
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_answer_is_short_and_lines_of_code_and_ids_are_not_broken(width):
     run = run_of(cast(random(23), "bfloat16"))
-    found = tw.audit(run, qrels=labels(run))
-    page = render(AuditTables({"bf16": found}), OutputOptions(width=width))
-    assert max(map(len, page.splitlines())) <= 105  # the tools and their three measures
-    lines = [line.strip() for line in page.splitlines()]
+    found = named(tw.audit(run, qrels=labels(run), reference=run_of(cast(random(23), "float32"))), "bf16")
+    default, explained = (render(found, "table", View(width=width, explain=explain)) for explain in (False, True))
+    assert default.splitlines()[0] == "bf16 · 20 queries · 2,000 rows"
+    assert found.verdict in " ".join(default.split()) and "faithful  yes" in default
+    assert len(default.splitlines()) <= (14 if width > 60 else 22)
+    assert max(map(len, default.splitlines())) <= max(width, 70)
+    lines = [line.strip() for line in explained.splitlines()]
     assert all(line in lines for line in found.advice.code.values())
-    words = {word.strip(",") for word in page.split()}
-    assert {"sentence-transformers-rerank", "trec_eval-9", "torchmetrics"} <= words
+    words = {word.strip(",") for word in explained.split()}
+    assert {"sentence-transformers", "trec_eval-9", "torchmetrics"} <= words
     ids = {word for word in words if word.startswith("d") and "-" in word}
-    assert ids <= {doc for docs in run.values() for doc in docs}
+    assert ids and ids <= {doc for docs in run.values() for doc in docs}
 
 
-def test_the_tools_are_shown_for_the_measures_that_move_most():
-    run = run_of(np.round(random(43), 1))
-    found = tw.audit(run, qrels=labels(run), measures=["nDCG@10", "R@50", "AP", "P@5", "RR", "R@20"])
-    ranges = {name: value["range"] for name, value in found.to_dict()["measures"].items()}
-    most = sorted((name for name in ranges), key=lambda name: -ranges[name])[:3]
-    page = render(AuditTables({"r": found}), OutputOptions(width=100))
-    head = next(line for line in page.splitlines() if line.startswith("printed by"))
-    assert head.split()[2:] == most
-    assert min(ranges.values()) > 0.001
-    assert "3 measures more in the JSON document" in " ".join(page.split())
-    assert "(−.000)" not in page and "(+.000)" not in page
+def test_measures_that_ties_move_come_first():
+    run = {f"q{n}": {"a": 3.0, "b": 1.0, "c": 1.0} for n in range(20)}
+    qrels = {query: {"a": 1, "b": 1} for query in run}
+    rows = tw.audit(run, qrels=qrels, measures=["RR", "NumRet", "AP"], complete=True).to_text().splitlines()
+    at = [line.split()[0] for line in rows].index("AP")
+    assert rows[at].endswith("AP      .917, by tie order .833 – 1.000; trec_eval prints .833")
+    assert rows[at + 1 : at + 3] == ["RR      1.000", "NumRet  60"]  # a count has no digits after the point
 
 
-def test_markdown_has_the_tools_and_the_code_as_a_block():
-    run = run_of(cast(sigmoid(random(11, scale=2)), "bfloat16"))
-    found = tw.audit(run, qrels=labels(run))
-    text = render(AuditTables({"r": found}), OutputOptions(format="markdown"))
-    block = text.split("```python\n")[1].split("```")[0]
-    assert all(f"\n{line}\n" in block for line in found.advice.code.values())
-    assert found.grid_evidence in text and found.verdict.replace("_", r"\_") in text
-    assert "| printed by |" in text and "trm is tie-aware-retrieval-metrics" in text
-    assert text.count("high_precision(model)") == 2  # the two libraries, and in the block only
-
-
-def test_one_list_has():
+def test_explain_shows_the_counts_that_are_not_0():
     run = run_of(random(44), lists=20) | {"one": dict.fromkeys("abc", 1.0)}
-    assert "1 of 21 lists has one score for all documents." in render(
-        AuditTables({"r": tw.audit(run)}), OutputOptions(width=100)
-    )
+    text = " ".join(tw.audit(run).to_text(explain=True).split())
+    assert "lists that give all their documents, two or more, one score 1 lists that end with tied documents" in text
 
 
-def test_the_page_of_a_sound_run_is_short():
-    page = render(AuditTables({"fp32": tw.audit(run_of(cast(random(24), "float32")))}), OutputOptions(width=100))
-    assert len(page.splitlines()) == 5 and page.splitlines()[-1].startswith("No ties")
+def test_an_audit_of_a_sound_run_is_short():
+    text = tw.audit(run_of(cast(random(24), "float32"))).to_text()
+    assert len(text.splitlines()) == 4 and text.splitlines()[1].startswith("No ties: ")
+
+
+def test_only_a_claimed_result_is_red():
+    red, yellow, green = "\x1b[1;31m", "\x1b[1;33m", "\x1b[1;32m"
+    constant = run_of(np.full(1000, 0.5))
+    shown = [
+        (tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True, checks={"RR": 0.756}), red),
+        (tw.audit(constant, qrels=labels(constant)), yellow),  # it could change a winner, but nobody is one
+        (tw.audit(ONE_TIED, qrels=JUDGED, measures="RR", complete=True), yellow),
+        (tw.audit(run_of(random(17))), green),
+    ]
+    for found, colour in shown:
+        text = render(found, "table", View(), colour=True)
+        assert [one for one in (red, yellow, green) if one in text] == [colour], found.verdict
+    assert [found.grade for found, _ in shown[:2]] == ["changes_winner"] * 2
 
 
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_facts(format):
     run = run_of(cast(random(25), "float16"))
-    text = render(AuditTables({"r": tw.audit(run, qrels=labels(run))}), OutputOptions(format=format))
+    text = render(named(tw.audit(run, qrels=labels(run))), format, View())
     assert "float16" in text and "nDCG@10" in text
     if format == "tsv":
-        rows = [line.split("\t") for line in text.splitlines()]
-        assert rows[0] == list(AUDIT_COLUMNS) and ["r", "grid", "float16"] in rows
+        head, first, *_ = (line.split("\t") for line in text.splitlines())
+        row = dict(zip(head, first, strict=True))
+        assert head == list(AUDIT_COLUMNS) and (row["run"], row["grid"]) == ("r", "float16")
 
 
-def test_its_repr_is_a_summary():
-    lines = repr(tw.audit(run_of(random(26)))).splitlines()
-    assert lines[0] == "None of 2,000 rows are tied." and lines[-1].startswith("No ties")
+def test_its_repr_is_what_a_terminal_shows():
+    found = tw.audit(run_of(random(26)))
+    assert f"{found!r}\n" == found.to_text() and "<table" in found._repr_html_()
+    assert found.to_frame()["tied_rows"].tolist() == [0]
+
+
+def test_every_grade_has_words():
+    assert [words for words, _ in GRADES.values()] == [
+        "none",
+        "harmless",
+        "changes the number",
+        "can change the winner",
+        "unknown",
+    ]
 
 
 # -- gates --------------------------------------------------------------------------------------------------------
@@ -1019,8 +1032,8 @@ def test_its_repr_is_a_summary():
         ("range(RR) > 0.1 and tied_share > 0.5", True),
         ("float32_ties != 0", False),
         ("inverted > 0 or tau < 1", True),
-        ("decides", False),
-        ("decides < 1 and unfaithful == 1", True),
+        ("changes_winner", False),
+        ("changes_winner < 1 and unfaithful == 1", True),
         ("not unfaithful", False),
     ],
 )
@@ -1041,7 +1054,7 @@ def test_gates_say_what_closed_them_and_what_they_need():
     with pytest.raises(InputError, match="--reference"):
         Condition.parse("unfaithful", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="judgments \\(--qrels\\)"):
-        Condition.parse("decides", facts=FACTS).explain(found)
+        Condition.parse("changes_winner", facts=FACTS).explain(found)
     with pytest.raises(InputError, match="is not a condition"):
         Condition.parse("tied_share", facts=FACTS)
     with pytest.raises(InputError, match="--qrels"):
@@ -1057,13 +1070,16 @@ def test_every_fact_is_one_of_an_audit():
     assert all(hasattr(found, name) for name in FACTS)
 
 
-def test_lists_that_may_be_cut_are_worth_a_report():
+def test_lists_that_may_be_cut_change_the_number():
     """Tie order changes nothing, for both tied documents count; but others may have been cut off."""
     run = {f"q{n}": {"x": 2.0, "a": 1.0, "b": 1.0} for n in range(20)}
     judged = {query: {"a": 1, "b": 1, "c": 1} for query in run}
     found = tw.audit(run, qrels=judged, measures="R@3")
-    assert found.grade == "report" and found.effects[0].grade_by_order == "none"
-    assert "Ties change nothing" not in found.verdict
-    assert "counting what may be missing, expected R@3 lies within .0000–.6667." in found.verdict
+    assert found.grade == "changes_number" and found.effects[0].grade_by_order == "none"
+    assert "lists may have been cut inside a tie group" in found.verdict
+    text = " ".join(found.to_text().split())
+    assert (
+        "R@3 .667°" in text and "note: ° 20 of 20 lists may have been cut inside a tie group: R@3 .000 – .667." in text
+    )
     whole = tw.audit(run, qrels=judged, measures="R@3", complete=True)
-    assert whole.grade == "none" and whole["R@3"].cut is None and "Its ties change nothing" in whole.verdict
+    assert whole.grade == "none" and whole["R@3"].cut is None and "Ties change nothing" in whole.verdict

@@ -70,7 +70,7 @@ def test_functions_of_whole_lists_leave_even_steps(function, dtype):
 @pytest.mark.parametrize("printed", ["repr", "%.6f"])
 def test_integers_times_a_scale_come_in_even_steps(function, printed):
     found = audit_of(Pipeline("int8", function, "before", printed, 20, 200, 10))
-    assert found.cause == "scaled" and "come in even steps" in found.verdict
+    assert found.cause == "scaled" and "come in even steps" in found.reason
     assert "rounded or counted" in found.grid_evidence and found.precision is None
 
 
@@ -80,7 +80,7 @@ def test_few_digits_are_the_cause(of, text):
     """Not only few decimals: the steps of significant digits change with each power of ten."""
     scores = np.vectorize(lambda s: float(text % s))(numbers(of, 5, 1000, 11).astype(float))
     found = tw.audit(run_of(scores))
-    assert found.cause == "decimals" and "have at most" in found.verdict and found.precision is None
+    assert found.cause == "decimals" and "have at most" in found.reason and found.precision is None
 
 
 def test_gaps_between_scores_show_rounding_behind_an_unknown_function():
@@ -90,7 +90,7 @@ def test_gaps_between_scores_show_rounding_behind_an_unknown_function():
     coarse = ROUNDED["bfloat16"](numbers("cosine", 20, 200, 12))
     found = tw.audit(run_of(unknown(coarse).astype(float)))
     assert found.cause == "unclear" and found.near_share < 0.2
-    assert "keep apart as rounded numbers or counts do" in found.verdict and "low precision" in found.remedy
+    assert "keep apart as rounded numbers or counts do" in found.reason and "low precision" in found.remedy
     copies = numbers("cosine", 20, 200, 12)
     copies[:, ::5] = copies[:, 1::5]
     honest = tw.audit(run_of(unknown(copies).astype(float)))

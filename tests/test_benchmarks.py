@@ -218,7 +218,7 @@ def test_aims_of_pools_calls_and_analyses():
     assert every["robust, many runs: a later run over the first with its `Qrels`"] == ("≤ 0.5×", "0.25×", "met")
     name = "`compare`, 2 × 1,000,000 rows: over two calls of `evaluate`"
     assert every[name] == ("≤ 1.2×", "1.5×", "**missed**")
-    assert every["`write_report`, 10 systems × 1,000 queries"] == ("≤ 5 s", "4 s", "met")
+    assert every["`write_page`, 10 systems × 1,000 queries"] == ("≤ 5 s", "4 s", "met")
     assert every["large: one thread over two, wall time, on idle cores"][0] == "≥ 1.6×"
     quick = {aim.name: aim.verdict for aim in speed_page.aims(result(quick=True, **new_parts()))}
     assert quick[name] == "not measured"  # quick results are of other sizes
@@ -248,7 +248,7 @@ def test_page_has_a_section_for_each_new_part():
     assert "| tiewise drop-in for pytrec_eval, one evaluator | 200 µs | 2 ms | 10 ms |" in page
     assert "| pytrec_eval, one evaluator ÷ drop-in | 0.5× | 0.5× | 0.5× |" in page
     assert "20 runs, as dictionaries" in page and "| robust | tiewise | 10 ms | 30 ms | 10 ms | 0.25 |" in page
-    assert "| `write_report` | 10 runs of 1,000 × 100 | 4 s | 4.5 s |" in page
+    assert "| `write_page` | 10 runs of 1,000 × 100 | 4 s | 4.5 s |" in page
     assert (
         "| judgments for each query | tiewise, dictionaries | pytrec_eval, dictionaries | pytrec_eval ÷ tiewise |"
         in page

@@ -1,18 +1,22 @@
-"""``tiewise audit``: the result of the library as text with a verdict, as rows and as JSON."""
+"""``tiewise audit``: the result of the library, as text with the answer first, as rows and as JSON."""
 
 from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow.parquet
 import pytest
 
 import tiewise as tw
+from tiewise.analysis.auditing import Audits
+from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
 from tiewise.example import file
 
-NAMES = ("grid", "tied_share", "largest_group", "distinct", "cut_lists", "verdict", "remedy")
+RUNS = ("minilm-bf16.trec.gz", "minilm-fp32.trec.gz")
+JUDGED = ("--qrels", "qrels.txt", "-m", "nDCG@10")
 
 
 @pytest.fixture(scope="module")
@@ -25,22 +29,93 @@ def folder(tmp_path_factory) -> Path:
     return folder
 
 
-def test_json_equals_the_result_of_the_library(tiewise, folder):
+def audit_of(folder: Path, name: str, **options) -> tw.Audit:
+    """The same audit in Python, under the name that the command gives to the run."""
+    return replace(tw.audit(folder / name, **options), name=name.partition(".")[0])
+
+
+@pytest.mark.parametrize("runs", [RUNS[:1], RUNS])
+@pytest.mark.parametrize("format", ["table", "markdown", "latex", "json"])
+def test_python_and_command_line_show_the_same(tiewise, folder, runs, format):
+    options = {"qrels": folder / "qrels.txt", "measures": "nDCG@10"}
+    if len(runs) > 1:
+        files = {name.partition(".")[0]: folder / name for name in runs}
+        options["comparisons"] = [tw.compare(folder / "qrels.txt", files, "nDCG@10").pair(*files)]
+    found = {name: audit_of(folder, name, **options) for name in runs}
+    result = Audits({one.name: one for one in found.values()}) if len(runs) > 1 else found[runs[0]]
+    shown = {"table": result.to_text, "markdown": result.to_markdown, "latex": result.to_latex, "json": result.to_json}
+    printed = tiewise("audit", *runs, *JUDGED, "--format", format).out
+    expected = shown[format]().replace("explain=True", "--explain")
+    if format == "json":
+        document, in_python = json.loads(printed), json.loads(expected)
+        assert document.pop("schema") == in_python.pop("schema") == "tiewise/audit/1"
+        for one, other in zip(document.get("runs", [document]), in_python.get("runs", [in_python]), strict=True):
+            assert Path(other["source"].pop("path")).name == one["source"].pop("path")
+        assert document == in_python
+        assert list(document.get("runs", [document])[0]) == list(AUDIT_KEYS)
+    else:
+        assert printed.strip() == expected.strip()
+
+
+def test_json_holds_the_estimates_of_the_library(tiewise, folder):
     document = tiewise("audit", "minilm-bf16.trec.gz", "--format", "json").json
-    found = tw.audit(folder / "minilm-bf16.trec.gz")
-    assert {name: document[name] for name in NAMES} == {name: getattr(found, name) for name in NAMES}
     assert document["grid"] == "bfloat16" and document["measures"] is None and document["fidelity"] is None
     judged = tiewise("audit", "minilm-bf16.trec.gz", "--qrels", "qrels.txt", "-m", "RR@10", "--format", "json").json
     report = tw.evaluate(folder / "qrels.txt", folder / "minilm-bf16.trec.gz", "RR@10", complete=True)
     assert judged["measures"]["RR@10"]["expected"] == report["RR@10"].expected
 
 
-def test_table_ends_with_verdict_and_remedy(tiewise):
-    text = tiewise("audit", "minilm-bf16.trec.gz", "--library", "own", "--format", "table").out
-    words = " ".join(text.split())
-    assert "lie on the bfloat16 grid" in words
-    assert words.index("unknown without judgments: 49.4% of rows are tied") < words.index("scoring.score(")
-    assert "sentence_transformers" not in words
+def test_the_answer_comes_first_and_is_short(tiewise):
+    text = tiewise("audit", "minilm-bf16.trec.gz", *JUDGED).out
+    assert text.splitlines() == [
+        "minilm-bf16 · 200 queries · 10,147 rows",
+        "Ties change the third digit of nDCG@10; other queries would change it by .056.",
+        "cause    scores rounded to bfloat16 (all 10,147 lie on its grid)",
+        "tied     49.4% of rows; 16.0% of lists across rank 10; largest group 7",
+        "nDCG@10  .446, by tie order .442 – .450; trec_eval prints .448",
+        "do       Compute the last step in float32; the model may stay in bfloat16.",
+        "         tiewise.adapters.sentence_transformers.high_precision(model)",
+        "How to read this, tie groups, every tool: --explain",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "lines", "most"),
+    [
+        ("minilm-bf16.trec.gz", 7, 70),
+        ("minilm-bf16.trec.gz --qrels qrels.txt", 14, 140),
+        ("minilm-bf16.trec.gz --qrels qrels.txt --reference minilm-fp32.trec.gz -m nDCG@10", 9, 95),
+        ("minilm-bf16.trec.gz minilm-fp32.trec.gz --qrels qrels.txt -m nDCG@10", 8, 60),
+        ("minilm-fp32.trec.gz --qrels qrels.txt -m nDCG@10", 6, 60),
+    ],
+)
+def test_lines_and_words_of_the_default(terminal, words, lines, most):
+    text = terminal("audit", *words.split(), columns=80)
+    assert len(text.splitlines()) <= lines and len(text.split()) <= most
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_explain_shows_what_stands_behind_it(tiewise):
+    command = ("audit", "minilm-bf16.trec.gz", *JUDGED, "--reference", "minilm-fp32.trec.gz")
+    default, explained = (tiewise(*command, *more).out for more in ((), ("--explain",)))
+    for part in (
+        "only one in 65,536",
+        "group size",
+        "lists with a tie",
+        "documents score 0.34375, from rank 34 on",
+        "can change the winner: x reaches",
+        "What each tool prints",
+        "pairs         242,737",
+        "for a vector index:",
+    ):
+        assert part in " ".join(explained.split(" ")) and part not in default, part
+    assert "--explain" in default and "--explain" not in explained
+
+
+def test_a_library_has_its_own_line_of_code(tiewise):
+    text = tiewise("audit", "minilm-bf16.trec.gz", "--library", "own").out
+    assert "tiewise.scoring.score(queries, docs, fn='cosine')" in text and "sentence_transformers" not in text
+    assert "judgments show what that changes: --qrels FILE." in text
 
 
 def test_float32_scores_need_no_remedy(tiewise):
@@ -61,22 +136,35 @@ def test_several_runs_are_compared(tiewise):
         "--complete",
     )
     bf16, fp32 = tiewise(*command, "--format", "json").json["runs"]
-    assert (bf16["name"], bf16["grade"], fp32["grade"]) == ("minilm-bf16", "report", "none")
+    assert (bf16["name"], bf16["grade"], fp32["grade"]) == ("minilm-bf16", "changes_number", "none")
     (reversal,) = bf16["reversals"]
     assert reversal["result"] == "minilm-fp32 against minilm-bf16 in nDCG@10" and "trec_eval" in reversal["tools"]
-    assert reversal["significant"] is False
+    assert reversal["shown"] is False
     alone = tiewise("audit", "minilm-bf16.trec.gz", *command[3:], "--format", "json").json
-    assert alone["grade"] == "report" and alone["reversals"] == []
-    text = tiewise(*command, "--format", "table").out
-    assert text.startswith("2 runs\nrun ") and "worst case" in text and "minilm-fp32: Its ties change nothing" in text
-    assert {row["run"] for row in tiewise(*command).rows} == {"minilm-bf16", "minilm-fp32"}
-    assert "(not significant over queries) is reversed by 40.5% of random orders" in bf16["verdict"]
-    assert "reversal" not in text
-    assert tiewise(*command, "--fail-if", "decides").err == ""  # nobody claims the difference
-    failed = tiewise(*command, "--fail-if", "decides or nDCG@10 < 0.445", code=3)
+    assert alone["grade"] == "changes_number" and alone["reversals"] == []
+    assert tiewise(*command).out.splitlines() == [
+        "2 runs",
+        "                                nDCG@10",
+        "run           tied  cause       value  ±95%  by tie order   effect of ties",
+        "minilm-bf16  49.4%  precision    .446  .056  .442 – .450    changes the number",
+        "minilm-fp32   0.2%  unclear      .446  .056  same           none",
+        "minilm-bf16: Ties change the third digit of nDCG@10; other queries would change it by .056.",
+        "How to read this, each run's cause and remedy: --explain",
+    ]
+    assert "(not shown) is reversed by 40.5% of random orders" in tiewise(*command, "--explain").out
+    assert {row["run"] for row in tiewise(*command, "--format", "tsv").rows} == {"minilm-bf16", "minilm-fp32"}
+    assert tiewise(*command, "--fail-if", "changes_winner").err == ""  # nobody claims the difference
+    failed = tiewise(*command, "--fail-if", "changes_winner or nDCG@10 < 0.445", code=3)
     assert "run 'minilm-bf16'" in failed.err and "run 'minilm-fp32'" not in failed.err
-    unjudged = tiewise(*command[:3], "--format", "table").out
-    assert "effect of ties" in unjudged and "unknown" in unjudged and "worst case" not in unjudged
+    unjudged = tiewise(*command[:3]).out
+    assert "Judgments show what ties change: --qrels FILE." in unjudged and "by tie order" not in unjudged
+
+
+def test_columns_are_chosen_by_name(tiewise):
+    text = tiewise("audit", *RUNS, *JUDGED, "--columns", "cause,std").out
+    assert text.splitlines()[2].split() == ["run", "cause", "std"]
+    assert "largest" in tiewise("audit", RUNS[0], *JUDGED, "--wide").out
+    assert "no column 'tide'" in tiewise("audit", *RUNS, "--columns", "tide", code=2).err
 
 
 def test_a_check_of_a_measure_is_a_result_too(tiewise):
@@ -92,31 +180,33 @@ def test_a_check_of_a_measure_is_a_result_too(tiewise):
         "json",
     )
     near = tiewise(*command, "--fail-if", "nDCG@10 < 0.445", "--fail-if", "0.1 > nDCG@10").json
-    assert near["grade"] == "decides" and [one["result"] for one in near["reversals"]] == [
+    assert near["grade"] == "changes_winner" and [one["result"] for one in near["reversals"]] == [
         "the check of nDCG@10 at .445"
     ]
-    assert tiewise(*command, "--fail-if", "nDCG@10 < 0.4").json["grade"] == "report"
+    assert tiewise(*command, "--fail-if", "nDCG@10 < 0.4").json["grade"] == "changes_number"
 
 
 def test_a_reference_shows_fidelity(tiewise):
     command = ("audit", "minilm-bf16.trec.gz", "--reference", "minilm-fp32.trec.gz")
     fidelity = tiewise(*command, "--format", "json").json["fidelity"]
     assert 0 < fidelity["inverted"] < 0.01 and 0.98 < fidelity["rbo"] < 1
-    assert "Against the reference" in tiewise(*command, "--format", "table").out
+    assert "faithful  yes: RBO .987, 0.5% of pairs inverted" in tiewise(*command).out
 
 
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_verdict(tiewise, kind):
     text = tiewise("audit", "minilm-bf16.trec.gz", "--format", kind).out
-    assert "without judgments" in text
+    assert "judgments show what that changes" in text
     if kind == "jsonl":
-        assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
+        (row,) = map(json.loads, text.splitlines())
+        assert list(row) == list(AUDIT_COLUMNS) and row["measure"] is None
 
 
-def test_parquet_holds_the_rows(tiewise, folder):
-    tiewise("audit", "minilm-bf16.trec.gz", "-o", "audit.parquet")
-    rows = {row["name"]: row["value"] for row in pyarrow.parquet.read_table(folder / "audit.parquet").to_pylist()}
-    assert rows["grid"] == "bfloat16" and rows["verdict"].startswith("Effect of ties unknown")
+def test_parquet_holds_a_row_for_each_measure(tiewise, folder):
+    tiewise("audit", "minilm-bf16.trec.gz", "--qrels", "qrels.txt", "-m", "nDCG@10 RR", "-o", "audit.parquet")
+    first, second = pyarrow.parquet.read_table(folder / "audit.parquet").to_pylist()
+    assert (first["measure"], second["measure"]) == ("nDCG@10", "RR") and first["tied_rows"] == 5015
+    assert first["grid"] == "bfloat16" and first["grade"] == first["effect"] == "changes_number"
 
 
 @pytest.mark.parametrize(
@@ -127,7 +217,7 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("cut_lists > 0 and largest_group >= 7", 3),
         ("range(nDCG@10) > 0.001", 3),
         ("inverted > 0.5", 0),
-        ("decides", 0),
+        ("changes_winner", 0),
         ("unfaithful > 0", 0),
     ],
 )
@@ -163,8 +253,8 @@ def test_an_audit_counts_the_queries_of_its_means(tiewise, tmp_path):
     tw.write_run(few, tmp_path / "few.trec")
     command = ("audit", str(tmp_path / "few.trec"), "--qrels", "qrels.txt", "-m", "nDCG@10", "--complete")
     note = "160 judged queries are missing from the run and {}."
-    shown = tiewise(*command, "--format", "table").out
-    assert "few · 40 queries" in shown and "Means over 200 queries." in shown
+    shown = tiewise(*command, "--explain").out
+    assert "few · 40 queries" in shown and "Means over 200 queries" in shown
     assert note.format("counted as 0") in " ".join(shown.split())
     for missing, queries, how in (("zero", 200, "counted as 0"), ("skip", 40, "left out")):
         found = tiewise(*command, "--missing", missing, "--format", "json").json

@@ -235,7 +235,7 @@ def test_the_vectors_of_the_example(tiewise, tmp_path, monkeypatch):
         ("vectors.npz --positive 1", "--positive 1 chooses a logit, but vectors have none"),
         ("one.npz --positive 1", "--positive 1 chooses among several logits, but there is one a row"),
         ("model.safetensors --positive 2", "--positive 2: the logits have 2 classes, counted from 0"),
-        ("one.npz --depth 5", "--top-k 5 is for vectors"),
+        ("one.npz --top-k 5", "--top-k 5 is for vectors"),
         ("one.npz --query-ids names.txt", "names.txt: holds 3 lines for 4 pairs. Give one for each."),
         ("one.npz --doc-ids names.txt", "names.txt: holds 3 lines for 4 pairs"),
         ("vectors.npz --doc-ids names.txt", "names.txt: holds 3 lines for 20 documents"),

@@ -32,8 +32,8 @@ from readers import reading
 from tiewise.io import compression, file_run, formats, text
 from tiewise.io import reading as read_module
 from tiewise.io.tensors import read_tensors
-from tiewise.tables.data_formats import render_csv
-from tiewise.tables.model import Table
+from tiewise.results.data_formats import render_csv
+from tiewise.results.model import Table
 
 resource = pytest.importorskip("resource", reason="limits of memory are a matter of POSIX")
 
@@ -570,8 +570,8 @@ LONG = "9" * 5000
         (f"evaluate qrels run -m map-l{LONG}", "Unknown measure"),
         (f"evaluate qrels run -m ndcg_cut.{LONG}", "is neither a cutoff nor a parameter"),
         (f"evaluate qrels run -m P(rel={'-' * 50_000}1)", "Unknown measure"),
-        ("recall run run --recall-at 99999999999999999999", "k=99999999999999999999 is not possible"),
-        ("recall run run --depths 99999999999999999999", "depth=99999999999999999999 is not possible"),
+        ("stages run run --recall-at 99999999999999999999", "recall_at=99999999999999999999 is not possible"),
+        ("stages run run --depths 99999999999999999999", "depth=99999999999999999999 is not possible"),
     ],
 )
 def test_arguments_that_are_too_odd(arguments: str, message: str, folder: Path, tiewise) -> None:
@@ -695,7 +695,7 @@ def test_json_numbers_and_ids_that_are_read(folder: Path) -> None:
 # -- the page ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("command", ["report qrels run -o page.html", "recall run run --depths 1 --figure page.svg"])
+@pytest.mark.parametrize("command", ["report qrels run -o page.html", "stages run run --depths 1 --figure page.svg"])
 def test_a_limit_of_address_space_is_named(command: str, folder: Path) -> None:
     """The renderer of charts reserves tens of gigabytes of addresses; without them it would kill the process."""
     pytest.importorskip("vl_convert")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 
 import tiewise as tw
-from tiewise.adapters.index import IndexCheck, check
+from tiewise.adapters.index import INDEX_KEYS, IndexCheck, check
 from tiewise.scoring import Collection
 
 rng = np.random.default_rng(11)
@@ -64,14 +65,15 @@ def test_a_perfect_index_reaches_every_ceiling():
     assert found.rbr_ceiling == pytest.approx(1 - 0.9**10)
     assert found.rbr.lower.expected == pytest.approx(found.rbr_ceiling)
     assert found.rbo.extrapolated.expected == pytest.approx(1)
-    residual = found.rbo.upper.expected - found.rbo.lower.expected
-    assert repr(found) == (
-        f"<IndexCheck: recall@10 1.0000, RBR 0.6513 of 0.6513, RBO 1.0000 residual {residual:.4f}, 20 queries>"
-    )
+    assert repr(found) == "<IndexCheck: recall@10 1.0000, RBR 0.6513 of 0.6513, RBO 1.0000, 20 queries>"
     assert repr(found.recall) == "recall@10 1.0000"
     assert {one.measure for one in found.per_query().values()} == {"recall@10"}
-    assert "P@10" not in found.to_markdown() and "0.6513 of 0.6513" in found.to_markdown()
-    row = found.to_dict()["rows"][0]
+    assert "P@10" not in found.to_markdown()
+    lines = found.to_text().splitlines()
+    assert re.match(r"index +1\.000 +\.651 +\.651 +1\.000 +0% ", lines[2])
+    assert lines[4:] == ["The index finds 1.000 of the exact first 10.", "How to read this: explain=True"]
+    assert "1 − φᵏ" in found.to_text(explain=True)
+    row = found.to_dict()["searches"][0]
     assert (row["rbr_ceiling"], row["rbo_residual"]) == (found.rbr_ceiling, found.rbo.residual)
 
 
@@ -106,7 +108,11 @@ def test_formats():
     assert frame["search"].tolist() == ["index", "exact"] and frame["bytes"].tolist() == [48, 9 * 4 * 4]
     assert "nDCG@10 expected" in frame.columns
     assert found.to_latex().count("\\\\") >= 3 and "| index" in found.to_markdown()
-    assert found.to_dict()["rows"][0]["recall"] == found.recall.expected
+    document = found.to_dict()
+    assert list(document) == ["schema", *INDEX_KEYS] and document["schema"] == "tiewise/index/1"
+    assert document["searches"][0]["recall"] == found.recall.expected
+    means = (one.report["nDCG@10"].expected for one in (found.index, found.exact))
+    assert "; nDCG@10 is {}, exact {}.".format(*(f"{mean:.3f}".removeprefix("0") for mean in means)) in found.to_text()
     assert "<table" in found._repr_html_()
 
 

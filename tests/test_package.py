@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
+from tiewise.metrics import catalogue
 
 SOURCE = Path(tw.__file__).parent
 
 #: The folders from the top down: a module imports from its own folder and from folders above it.
 LAYERS = (
-    "tables",
+    "results",
     "data",
     "ties",
     "io",
@@ -30,7 +31,7 @@ LAYERS = (
     "analysis",
     "scoring",
     "figures",
-    "output",
+    "page",
     "adapters",
     "cli",
 )
@@ -98,10 +99,10 @@ def test_modules_that_are_loaded_by_name_stand_above_too():
 
 def test_an_import_by_name_is_seen(tmp_path):
     (tmp_path / "module.py").write_text(
-        'a = import_module("tiewise.output.words")\nb = import_module(f"tiewise.cli.{a}")\nc = "see tiewise.ties"\n'
+        'a = import_module("tiewise.page.words")\nb = import_module(f"tiewise.cli.{a}")\nc = "see tiewise.ties"\n'
         'd = {"x": "tiewise.rankings"}\n'
     )
-    assert named(tmp_path / "module.py") == {"output", "cli", "rankings"}
+    assert named(tmp_path / "module.py") == {"page", "cli", "rankings"}
 
 
 def test_cached_values_have_no_lock():
@@ -138,14 +139,14 @@ def test_a_name_of_ours_is_taken_before_its_measure_is_loaded():
 def test_no_module_is_called_like_a_public_name():
     """`import tiewise.x` would put the module in the place of the function."""
     modules = {module.name for module in pkgutil.iter_modules([str(SOURCE)])}
-    assert not modules & set(tw.__all__)
+    assert all(inspect.ismodule(getattr(tw, name)) for name in modules & set(tw.__all__))
 
 
 def test_a_wheel_that_lacks_a_template_or_data_is_found_out(tmp_path):
     """`make wheel` asks this of the wheel that was built; here of archives made for it."""
     lacking = runpy.run_path(str(SOURCE.parent.parent / "scripts/check_wheel.py"))["lacking"]
     held = [path for path in SOURCE.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
-    left_out = {"tiewise/output/page/template/page.html.j2", "tiewise/example/qrels.txt", "tiewise/py.typed"}
+    left_out = {"tiewise/page/template/page.html.j2", "tiewise/example/qrels.txt", "tiewise/py.typed"}
     for name, without in (("whole", set()), ("bare", left_out)):
         with zipfile.ZipFile(tmp_path / f"{name}.whl", "w") as wheel:
             for path in held:
@@ -156,7 +157,7 @@ def test_a_wheel_that_lacks_a_template_or_data_is_found_out(tmp_path):
 
 def test_what_the_package_reads_is_beside_its_modules():
     for folder, names in (
-        ("tiewise.output.page", ("template/page.html.j2", "template/page.css", "template/page.js")),
+        ("tiewise.page", ("template/page.html.j2", "template/page.css", "template/page.js")),
         ("tiewise.example", ("qrels.txt", "costs.json", "minilm-bf16.trec.gz", "bm25.trec.bz2")),
     ):
         for name in names:
@@ -168,12 +169,11 @@ def test_what_is_there_is_listed():
 
 
 def test_type_checkers_see_names_and_no_more():
-    """`tests/typed.py` is for mypy: what `__getattr__` loads is imported there by name, and a misspelt name is not."""
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    assert "__getattr__" not in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    known = next(node for node in tree.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
-    imported = {alias.asname or alias.name for node in known.body for alias in node.names}
-    assert imported == {"scoring", "figures", "rows", *tw.__all__} - {"__version__"}
+    """mypy, and `tests/typed.py`, read the stub: it has the names that `__getattr__` loads."""
+    tree = ast.parse((SOURCE / "__init__.pyi").read_text())
+    names = {one.asname for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names} - {None}
+    assert names | set(catalogue.MEASURES) | {"__version__"} == set(tw.__all__)
+    assert set(catalogue.MEASURES) == {measure.stem for measure in tw.measures().values() if not measure.compares}
 
 
 def test_public_names_are_documented_and_there():

@@ -29,7 +29,7 @@ def results() -> dict[str, object]:
         "tie groups": tw.evaluate(None, tw.notation("(10)1"), "RR", complete=True, oblivious=None),
         "audit": tw.audit(RUN),
         "judged audit": tw.audit(RUN, qrels=QRELS, reference=OTHER),
-        "comparison": tw.compare(QRELS, {"A": RUN, "B": OTHER}, ["RR", "AP"], resamples=100),
+        "comparison": tw.compare(QRELS, {"A": RUN, "B": OTHER}, ["RR", "AP"]),
         "similarity": tw.similarity({"a": RUN, "b": OTHER}),
         "rbo": tw.rbo("ab", "ac", phi=0.9),
         "run": tw.Run.from_dict(RUN),

@@ -16,7 +16,7 @@ from tiewise import scoring
 from tiewise.errors import CutWarning, InputError, TiewiseError
 from tiewise.example import file
 from tiewise.rankings.run_similarity import mean_overlap
-from tiewise.tables.wording import add_zeros
+from tiewise.results.wording import add_zeros
 
 QRELS = {"q": {"a": 1, "b": 0}, "r": {"a": 1}, "s": {"c": 2, "d": 1}}
 FLOAT32 = {"q": {"a": 0.51, "b": 0.5}, "r": {"a": 0.4, "b": 0.41}, "s": {"c": 0.3, "d": 0.2}}
@@ -182,8 +182,8 @@ def test_verdicts_and_what_to_choose(vectors):
     assert found.choice == "float32:int8"
     bound = f"−{-100 * found.difference('float32:int8').lower:.2f}"
     assert found.sentence.endswith(
-        "Choose float32:int8: 25 bytes a vector instead of 96. It loses less than 12 points of nDCG@10 "
-        f"(95% bound for all rows: {bound})."
+        "Choose float32:int8: 25 bytes a vector instead of 96. It loses less than 12 points of nDCG@10, if "
+        f"anything (95% bound for all rows: {bound})."
     )
     sure = compared(vectors, "binary", max_loss=0.001)
     assert sure.verdict("binary") == "loses" and sure.choice is None
@@ -192,7 +192,7 @@ def test_verdicts_and_what_to_choose(vectors):
     assert few.verdict("float16") == "unknown" and few.difference("float16").differs == 0
     assert few.sentence == ("30 queries cannot show that a loss is below 1 point of nDCG@10; at least 265 could.")
     assert compared(vectors, "binary", max_loss=0.18).sentence.endswith(
-        "30 queries do not show that a row loses less than 18 points of nDCG@10. Stay with float32."
+        "30 queries do not show that binary loses less than 18 points of nDCG@10. Stay with float32."
     )
     assert compared(vectors, "binary").choice is None
 
@@ -201,6 +201,32 @@ def test_only_smaller_vectors_are_chosen(vectors):
     same = compared(vectors, "float32/bfloat16", max_loss=0.5)
     assert not same.difference("float32/bfloat16").differs and same.choice is None
     assert same.sentence.endswith("Stay with float32: no row has smaller vectors.")
+
+
+def test_a_row_that_keeps_without_smaller_vectors_is_named(vectors):
+    """A verdict of the table is never denied by the sentence."""
+    found = compared(vectors, "float32/float16", "binary", max_loss=0.18)
+    assert [found.verdict(name) for name in found.rows] == ["reference", "keeps", "unknown"] and found.choice is None
+    assert found.sentence.endswith(
+        "float32/float16 keeps the quality, but not in fewer bytes. 30 queries do not show that binary loses less than "
+        "18 points of nDCG@10. Stay with float32."
+    )
+    rng = np.random.default_rng(0)
+    many = {str(q): {"a": 1} for q in range(400)}
+    good = {query: {"a": 2.0, "b": 1.0} for query in many}
+    bad = {query: {"a": 1.0, "b": 2.0} if rng.random() < 0.5 else docs for query, docs in good.items()}
+    rows = {"whole": tw.Row(good, bytes=4), "same": tw.Row(good, bytes=4), "small": tw.Row(bad, bytes=1)}
+    assert tw.protocol(many, rows, "RR", complete=True, max_loss=0.01).sentence == (
+        "same keeps the quality, but not in fewer bytes. Stay with whole: every row with smaller vectors loses more "
+        "than 1 point of RR."
+    )
+
+
+def test_a_row_that_gains_loses_nothing_in_the_sentence():
+    many = {str(q): {"a": 1} for q in range(400)}
+    good = {query: {"a": 2.0, "b": 1.0} for query in many}
+    found = tw.protocol(many, {"first": good, "same": good}, "RR", complete=True, max_loss=0.01)
+    assert "Choose same. It loses less than 1 point of RR, if anything (95% bound for all rows: −" in found.sentence
 
 
 def test_of_equally_small_vectors_those_with_the_highest_lower_bound_are_chosen():
@@ -242,8 +268,39 @@ def test_the_table_and_its_sentence():
     )
     by_id = tw.protocol(QRELS, biased, "RR", complete=True, oblivious="trec_eval")
     assert by_id.sentence.startswith("trec_eval prints 66.67 for bfloat16; expected it is 83.33.")
-    wide = found.to_markdown(wide=True, fractions=True)
+    wide = found.in_fractions().to_markdown(wide=True)
     assert "| std | CV | to float32 ±95% | differ | bounds | RBO | overlap@10 |" in wide and "×100" not in wide
+
+
+def test_there_is_a_sentence_without_bias_levels_and_largest_loss():
+    rows = {"a": FLOAT32, "b": FLOAT32}
+    assert tw.protocol(QRELS, rows, "RR", complete=True).sentence == (
+        "No order of ties changes a digit shown, and every row has the values of a."
+    )
+    changed = {**rows, "c": {**FLOAT32, "r": {"a": 1.0, "b": 0.5}}}
+    found = tw.protocol(QRELS, changed, "RR", complete=True)
+    assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±71.71."
+    assert found.to_markdown().rstrip().endswith("±71.71.\n\nFor a choice add max\\_loss=0.01.")
+    assert "For a choice" not in tw.protocol(QRELS, changed, "RR", complete=True, max_loss=0.1).to_markdown()
+    tied = tw.protocol(QRELS, {"a": FLOAT32, "b": BFLOAT16}, "RR", complete=True)
+    assert tied.sentence == "Ties change b by up to 33.33; b is the farthest from a: 0 ±62.10."
+    alone = tw.protocol(QRELS, {"a": FLOAT32}, "RR", complete=True)
+    assert alone.sentence == "No order of ties changes a digit shown." and "For a choice" not in alone.to_markdown()
+
+
+def test_a_range_that_the_reference_has_too_is_told():
+    tied = {**FLOAT32, "s": {"c": 0.3, "d": 0.3}}
+    qrels = {**QRELS, "s": {"c": 1}}
+    found = tw.protocol(qrels, {"float32": tied, "bf16": BFLOAT16, "bf16 + hps": tied}, "RR", complete=True)
+    assert found.sentence.endswith("bf16 + hps: range 50.00 → 16.67 (float32: 16.67).")
+
+
+def test_rbr_of_the_reference_is_that_of_its_length(vectors):
+    """It is no rounding error: what follows k documents is not seen."""
+    queries, docs, qrels = vectors
+    found = tw.protocol(qrels, tw.rows.vectors(queries, docs, ["float32", "int8"], depth=20), depth=20)
+    assert found.row("float32").agreement == (pytest.approx(1), pytest.approx(1 - 0.9**20), 1)
+    assert "RBR of k documents is at most 1 − φᵏ" in found.to_markdown(wide=True)
 
 
 def test_records_have_the_documented_columns(vectors):
@@ -269,9 +326,14 @@ def test_the_table_of_a_paper(vectors):
     columns = re.search(r"\\begin\{tabular\}\{(\w+)\}", text)[1]
     lines = [line for line in text.splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
     assert {line.count("&") + 1 for line in lines} == {len(columns)}
-    assert found.to_latex("MiniLM").count("MiniLM") == 1
-    many = compared(vectors, "float16", "int8", "int4", "binary", "float8").to_latex(fractions=True)
-    assert r"\begin{tabular}{llrrrr}" in many and "×" not in many
+    assert tw.Protocol.latex_of({"MiniLM": found}).count("MiniLM") == 1
+    many = compared(vectors, "float16", "int8", "int4", "binary", "float8")
+    named = tw.Protocol.latex_of({"MiniLM": many})
+    assert r"\begin{tabular}{lrrrr}" in many.to_latex() and r"\begin{tabular}{llrrrr}" in named
+    assert "$\\times$100" in many.to_latex() and "times" not in many.in_fractions().to_latex()
+    assert r"\begin{tabular}{rrrrrrrrr}" in found.to_latex() and "model" not in found.to_latex()
+    alone = tw.Protocol.latex_of({"MiniLM": measured(oblivious=None)})
+    assert r"MiniLM & 83.33 & 83.33 & 33.33 & 83.33 & 0 \\" in alone and "obl" not in alone and "bias" not in alone
     with pytest.raises(InputError, match="differ in measure"):
         tw.Protocol.latex_of({"a": found, "b": measured(measures="AP")})
 
@@ -283,7 +345,8 @@ def test_the_table_of_a_paper(vectors):
         ([FLOAT32], {}, "Give the rows as"),
         (RUNS, {"reference": "fp32"}, "The reference 'fp32' is none of the rows"),
         (RUNS, {"max_loss": 0}, "max_loss=0 is not possible"),
-        (RUNS, {"max_loss": "1%"}, "max_loss='1%' is not possible"),
+        (RUNS, {"max_loss": "1%"}, "max_loss='1%' is not possible. Give a number above 0; one point is 0.01."),
+        (RUNS, {"max_loss": 1}, "max_loss=1 is all that nDCG@10 can lose. Give a fraction: 0.01 is one point."),
         (tw.rows.vectors(np.eye(3), np.eye(3), ["binary"]), {"oblivious": "rank"}, "no rank column"),
         (RUNS, {"worst": float("nan")}, "worst=nan is not possible"),
         (RUNS, {"measures": "NumRelRet"}, "NumRelRet is not a mean over queries"),
@@ -347,12 +410,13 @@ def test_a_section_of_the_page(tiewise, vectors, folder):
     text = (folder / "page.html").read_text(encoding="utf-8")
     found = compared(vectors, "binary", max_loss=0.05)
     assert "Which precision can I afford?" in text and add_zeros(found.to_dict()["sentence"]) in text
+    assert "<em>obl</em>: in the order of the data;" in text
     assert "<em>bounds</em>: 95% on each side" in text and '<span class="badge bad">loses</span>' not in text
     same = compared(vectors, "float16", max_loss=0.05)
-    tw.write_report(qrels, {"run": run}, folder / "same.html", "RR", protocol=same)
+    tw.write_page(qrels, {"run": run}, folder / "same.html", "RR", protocol=same)
     text = (folder / "same.html").read_text(encoding="utf-8")
     assert 'class="badge plain-tone">unknown</span>' in text
-    tw.write_report(qrels, {"run": run}, folder / "runs.html", "RR", protocol=tw.protocol(QRELS, RUNS, complete=True))
+    tw.write_page(qrels, {"run": run}, folder / "runs.html", "RR", protocol=tw.protocol(QRELS, RUNS, complete=True))
     assert "bfloat16 + hps" in (folder / "runs.html").read_text(encoding="utf-8")
     for content, message in (
         ("[]", "p.json: is no protocol: it has no list 'rows'"),
@@ -365,7 +429,7 @@ def test_a_section_of_the_page(tiewise, vectors, folder):
         assert not (folder / "page.html").exists()
     assert "there is no such file" in tiewise(*page, "nothing.json", code=2).err
     with pytest.raises(InputError, match="must be a result of"):
-        tw.write_report(qrels, {"run": run}, folder / "other.html", "RR", protocol=3)
+        tw.write_page(qrels, {"run": run}, folder / "other.html", "RR", protocol=3)
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------
@@ -383,7 +447,7 @@ def test_runs(tiewise, folder):
     command = ("protocol", "runs", "qrels.txt", "bf16.trec", "fp32.trec", "-m", "RR", "--complete")
     document = json.loads(tiewise(*command, "--reference", "fp32", "--format", "json").out)
     found = tw.protocol(QRELS, {"bf16": BFLOAT16, "fp32": FLOAT32}, "RR", reference="fp32", complete=True)
-    assert document == {"version": tw.__version__, **found.to_dict()}
+    assert document == found.to_dict()
     assert json.loads(tiewise(*command, "--reference", "fp32.trec", "--format", "json").out) == document
     table = tiewise(*command, "--format", "table").out
     assert "to bf16 ±95%" in table and "83.33" in table
@@ -393,6 +457,10 @@ def test_runs(tiewise, folder):
     assert not named.out and r"\multicolumn{4}{c}{y}" in (folder / "t.tex").read_text()
     assert "--worst 0.1 is less than" in tiewise(*command, "--worst", "0.1", code=2).err
     assert "--max-loss -1.0 is not possible" in tiewise(*command, "--max-loss", "-1", code=2).err
+    assert "--max-loss 1.0 is all that RR can lose" in tiewise(*command, "--max-loss", "1", code=2).err
+    assert "'1%' is not a number. Write 0.01 for one point." in tiewise(*command, "--max-loss", "1%", code=2).err
+    assert tiewise(*command[:5], "-m", "DCG@10", "--max-loss", "1").out  # its values go beyond 1
+    assert tiewise(*command).out.endswith("\nFor a choice add --max-loss 0.01.\n")
     similar = tiewise("protocol", "runs", "none", "fp32.trec", "bf16.trec", "--format", "table").out
     assert similar.startswith("similarity to fp32 · no judgments") and "overlap@10" in similar
 
@@ -409,6 +477,12 @@ def test_vectors(tiewise, vectors, folder):
     assert "float16*" in tiewise(*command, *rows, "--max-loss", "0.12", "--format", "table").out
     half = tiewise(*command, "--row", "float32", "--row", "h>float32", "--encoder", "h=v.npz,v.npz", "--repeats", "1")
     assert [row["row"] for row in half.rows] == ["float32", "h>float32"] and float(half.rows[0]["seconds"]) > 0
+    short = tiewise(
+        *command, "--row", "fp32", "--row", "fp32/bf16", "--row", "bf16>fp32", "--encoder", "bf16=v.npz,v.npz"
+    )
+    assert [row["row"] for row in short.rows] == ["float32", "float32/bfloat16", "bf16>float32"]
+    same = tiewise(*command, *rows, "--reference", "fp16", "--format", "json")
+    assert json.loads(same.out)["reference"] == "float16"
     assert "write NAME=QUERIES,DOCS" in tiewise(*command, "--encoder", "h", code=2).err
     np.savez(folder / "other.npz", a=queries, b=docs)
     wrong = tiewise("protocol", "vectors", "q.txt", "q.txt", "v.npz", code=2).err
@@ -422,10 +496,10 @@ def test_made_up_ids_are_told(tiewise, vectors, folder):
     tw.write_qrels(qrels, folder / "q.txt")
     command = ("protocol", "vectors", "q.txt", "v.npz", "v.npz", "--row", "float32")
     told = "The queries and documents are numbered 0, 1, 2 ... Name them with --query-ids and --doc-ids, or in arrays"
-    assert told in " ".join(tiewise(*command).err.split())
+    assert told in " ".join(tiewise(*command).out.split())
     (folder / "ids.txt").write_text("".join(f"{i}\n" for i in range(len(docs))))
     told = "The queries are numbered 0, 1, 2 ... Name them with --query-ids, or in an array query_ids."
-    assert told in " ".join(tiewise(*command, "--doc-ids", "ids.txt").err.split())
+    assert told in " ".join(tiewise(*command, "--doc-ids", "ids.txt").out.split())
 
 
 def test_a_figure_that_cannot_be_written(tiewise, vectors, folder):
@@ -457,3 +531,80 @@ def test_logits(tiewise, folder):
 def test_help_without_a_command(tiewise):
     assert "runs     Compare runs" in tiewise("protocol", code=2).out
     assert "No such command 'run'" in tiewise("protocol", "run", code=2).err
+
+
+# -- what a review found ------------------------------------------------------------------------------------------
+
+
+def test_lists_that_may_be_cut_leave_the_verdict_open():
+    """Documents tied with the last one listed may be missing: with them the row loses more than is allowed."""
+    qrels = {f"q{i}": {f"d{j}": 1 for j in range(5)} for i in range(300)}
+    whole = {query: {f"d{j}": 10.0 - j for j in range(10)} for query in qrels}
+    tied = {query: {f"d{j}": 10.0 - j if j < 3 else 1.0 for j in range(10)} for query in qrels}
+    with pytest.warns(tw.CutWarning):
+        found = tw.protocol(qrels, {"a": whole, "b": tied}, max_loss=0.2)
+    assert found.verdict("b") == "unknown" and found.choice is None and "°" in found.to_markdown()
+    complete = tw.protocol(qrels, {"a": whole, "b": tied}, max_loss=0.2, complete=True)
+    assert complete.verdict("b") == "keeps"
+
+
+def test_a_row_of_unknown_size_is_not_chosen_over_known_ones():
+    qrels, run = {f"q{i}": {"a": 1} for i in range(400)}, {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(400)}
+    rows = {"float32": tw.Row(run, bytes=1536), "int8": tw.Row(run, bytes=384), "bm25": run}
+    assert tw.protocol(qrels, rows, max_loss=0.05, complete=True).choice == "int8"
+    assert tw.protocol(qrels, {"fp32": run, "bm25": run}, max_loss=0.05, complete=True).choice == "bm25"
+
+
+def test_ties_that_are_not_known_are_not_called_none():
+    qrels = {"q": {"a": 1, "c": 1}, "r": {"a": 1}}
+    base = {"q": {"a": 1.0, "b": 1.0, "c": 1.0}, "r": {"a": 1.0}}
+    finer = {"q": {"a": 3.0, "c": 2.0, "b": 1.0, "d": 0.5, "e": 0.5}, "r": {"a": 1.0}}
+    groups = tw.tie_groups(qrels, finer)
+    for row in (finer, groups):
+        assert "no tie matters" in tw.protocol(qrels, {"x": base, "x + hps": row}, "RR", complete=True).sentence
+
+
+def test_queries_that_a_row_lacks_are_told_without_judgments():
+    whole = {f"q{i}": {"a": 2.0, "b": 1.0} for i in range(100)}
+    found = tw.protocol(None, {"ref": whole, "x": {"q0": whole["q0"]}})
+    assert any("99 of 100 queries are missing" in note for note in found.notes)
+
+
+def test_skipped_queries_count_in_no_column():
+    qrels = {"q1": {"a": 1}, "q2": {"a": 1}}
+    both = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"a": 3.0, "b": 2.0, "c": 1.0}}
+    found = tw.protocol(qrels, {"x": both, "y": {"q1": both["q1"]}}, "RR", missing="skip", complete=True)
+    x, y = (found.row(name) for name in found.rows)
+    assert x.tied_share == y.tied_share == 1.0 and x.agreement == y.agreement
+
+
+def test_measures_below_0_have_bounds():
+    qrels = {f"q{i}": {f"d{j}": j % 2 for j in range(6)} for i in range(5)}
+    rows = {
+        "a": {q: {"d1": 2.0, "d3": 1.0} for q in qrels},
+        "b": {q: {f"d{j}": 6.0 - j for j in range(6)} for q in qrels},
+    }
+    found = tw.protocol(qrels, rows, "Utility", complete=True)
+    assert found.difference("b").lower <= found.difference("b").mean and "Utility" in found.to_markdown(wide=True)
+
+
+def test_the_legend_names_what_each_measure_can_lose():
+    qrels, run = {"q": {f"d{j}": 1 for j in range(6)}}, {"q": {f"d{j}": 6.0 - j for j in range(6)}}
+    text = tw.protocol(qrels, {"a": run, "b": run}, ["nDCG@10", "Hits@10"], complete=True).to_markdown(wide=True)
+    assert "loses or gains 1 or 6" in text
+
+
+@pytest.mark.parametrize(
+    ("row", "match"),
+    [({"bytes": "x"}, "bytes='x'"), ({"bytes": -5}, "bytes=-5"), ({"seconds": float("nan")}, "seconds=nan")],
+)
+def test_costs_are_numbers(row, match):
+    with pytest.raises(InputError, match=match):
+        tw.Row({}, **row)
+
+
+def test_rows_have_names():
+    with pytest.raises(InputError, match="empty name"):
+        tw.protocol(QRELS, {"": FLOAT32})
+    with pytest.raises(InputError, match="max_loss=True"):
+        tw.protocol(QRELS, {"a": FLOAT32}, max_loss=True)

@@ -17,7 +17,7 @@ import oracle_rankings as oracle
 import tiewise as tw
 from test_rankings import PHI, close, rankings
 from tiewise.errors import InputError
-from tiewise.rankings import MED, effectiveness
+from tiewise.rankings import MED, Weights, effectiveness, med_rbp, phi_for_weight, top_weight
 
 MANY = 3000  # ranks, for sums over all of them
 
@@ -56,7 +56,7 @@ def flat(groups: list[list[str]]) -> list[str]:
 @settings(max_examples=60, deadline=None)
 @given(given_weights=weightings())
 def test_sums_of_weights(given_weights):
-    weights, weight_of = tw.Weights(given_weights[0], given_weights[1]), weight_function(*given_weights)
+    weights, weight_of = Weights(given_weights[0], given_weights[1]), weight_function(*given_weights)
     assert math.fsum(map(weight_of, range(1, MANY))) == pytest.approx(1, abs=1e-12)
     ranks = np.arange(1, 15)
     for power in (1.0, 0.5):
@@ -70,12 +70,12 @@ def test_sums_of_weights(given_weights):
 
 
 def test_named_weights():
-    assert tw.Weights.dcg(3).values == pytest.approx([w / 2.1309297535714578 for w in (1, 0.6309297535714575, 0.5)])
-    assert tw.Weights.zipf(4, 0).values == (0.25,) * 4
-    assert tw.Weights.zipf(2, 2).values == (0.8, 0.2)
-    assert tw.Weights([2, 1], tail=1) == tw.Weights(np.array([4.0, 2.0]), tail=2.0)
-    assert hash(tw.Weights([1])) == hash(tw.Weights((5,)))
-    assert repr(tw.Weights.dcg(8)).endswith("…])") and "tail" not in repr(tw.Weights.dcg(8))
+    assert Weights.dcg(3).values == pytest.approx([w / 2.1309297535714578 for w in (1, 0.6309297535714575, 0.5)])
+    assert Weights.zipf(4, 0).values == (0.25,) * 4
+    assert Weights.zipf(2, 2).values == (0.8, 0.2)
+    assert Weights([2, 1], tail=1) == Weights(np.array([4.0, 2.0]), tail=2.0)
+    assert hash(Weights([1])) == hash(Weights((5,)))
+    assert repr(Weights.dcg(8)).endswith("…])") and "tail" not in repr(Weights.dcg(8))
 
 
 @pytest.mark.parametrize(
@@ -103,31 +103,31 @@ def test_named_weights():
 )
 def test_impossible_weights(values, tail, message):
     with pytest.raises(InputError, match=message):
-        tw.Weights(values, tail)
+        Weights(values, tail)
 
 
-@pytest.mark.parametrize("call", [tw.rbr, tw.rba, tw.med_rbp])
+@pytest.mark.parametrize("call", [tw.rbr, tw.rba, med_rbp])
 def test_phi_or_weights(call):
-    assert call("a (b c)", "c b", phi=0.7) == call("a (b c)", "c b", weights=tw.Weights.geometric(0.7))
-    assert call("a (b c)", "c b", weights=[2, 1]) == call("a (b c)", "c b", weights=tw.Weights([4, 2]))
+    assert call("a (b c)", "c b", phi=0.7) == call("a (b c)", "c b", weights=Weights.geometric(0.7))
+    assert call("a (b c)", "c b", weights=[2, 1]) == call("a (b c)", "c b", weights=Weights([4, 2]))
     with pytest.raises(InputError, match=r"phi=0.7 and weights= were given"):
         call("a", "b", phi=0.7, weights=[1])
     with pytest.raises(InputError, match="must not rise"):
         call("a", "b", weights=[1, 2])
-    if call is not tw.med_rbp:
+    if call is not med_rbp:
         with pytest.raises(InputError, match="Give phi, above 0 and below 1, or weights="):
             call("a", "b")
 
 
 def test_named_constructors_check_their_arguments():
-    for make in (tw.Weights.dcg, tw.Weights.zipf):
+    for make in (Weights.dcg, Weights.zipf):
         with pytest.raises(InputError, match="k=0 is not possible"):
             make(0)
     for exponent in (-1, math.nan, math.inf, "1"):
         with pytest.raises(InputError, match="exponent="):
-            tw.Weights.zipf(3, exponent)
+            Weights.zipf(3, exponent)
     with pytest.raises(InputError, match=r"phi=1\.5 is not possible"):
-        tw.Weights.geometric(1.5)
+        Weights.geometric(1.5)
 
 
 # -- RBR and RBA with weights ------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def test_named_constructors_check_their_arguments():
 def test_rbr_with_weights_over_all_orders(x, given_weights, observed):
     assume(oracle.number_of_orders(x) <= 800)
     weight_of = weight_function(*given_weights)
-    found = tw.rbr(observed, x, weights=tw.Weights(*given_weights))
+    found = tw.rbr(observed, x, weights=Weights(*given_weights))
     lower, upper = oracle.over_orders(lambda a: oracle.rbr_of_weights(observed, a, weight_of), x)
     close(found.lower, lower)
     close(found.upper, upper)
@@ -149,7 +149,7 @@ def test_rbr_with_weights_over_all_orders(x, given_weights, observed):
 def test_rbr_with_weights_of_the_head_of_a_ranking(x, y, given_weights, depth):
     assume(oracle.number_of_orders(x, y) <= 800)
     weight_of = weight_function(*given_weights)
-    found = tw.rbr(tw.Ranking(x), y, weights=tw.Weights(*given_weights), depth=depth)
+    found = tw.rbr(tw.Ranking(x), y, weights=Weights(*given_weights), depth=depth)
     lower, upper = oracle.over_orders(lambda a, b: oracle.rbr_of_weights(a[:depth], b, weight_of), x, y)
     close(found.lower, lower)
     close(found.upper, upper)
@@ -166,7 +166,7 @@ def test_rba_with_weights_over_all_orders(x, y, given_weights):
         rest = math.fsum(map(weight_of, range(len(whole_a) + 1, 400)))
         return oracle.rba_of_weights(a, b, weight_of), oracle.rba_of_weights(whole_a, whole_b, weight_of) + rest
 
-    found = tw.rba(x, y, weights=tw.Weights(*given_weights))
+    found = tw.rba(x, y, weights=Weights(*given_weights))
     lower, upper = oracle.over_orders(bounds, x, y, alike=oracle.interchangeable(x, y))
     close(found.lower, lower)
     close(found.upper, upper)
@@ -176,9 +176,9 @@ def test_rba_with_weights_over_all_orders(x, y, given_weights):
 @pytest.mark.parametrize(("x", "y"), [("a", "a"), ("a b", "c"), ("a b", "b a"), ("", "a b"), ("a b c", "b"), ("", "")])
 def test_bounds_equal_the_extremes_over_all_completions(values, x, y):
     """Only four ranks have a weight, so the rankings are completed to four items, in every way."""
-    a, b, weight_of, weights = x.split(), y.split(), weight_function(values, 0), tw.Weights(values)
+    a, b, weight_of, weights = x.split(), y.split(), weight_function(values, 0), Weights(values)
     whole = list(oracle.completions(a, b, 4))
-    for call, measure in ((tw.rba, oracle.rba_of_weights), (tw.med_rbp, oracle.med)):
+    for call, measure in ((tw.rba, oracle.rba_of_weights), (med_rbp, oracle.med)):
         found, truth = call(a, b, weights=weights), [measure(*pair, weight_of) for pair in whole]
         assert (found.lower.expected, found.upper.expected) == pytest.approx((min(truth), max(truth)), abs=1e-12)
     found = tw.rbr(a, b, weights=weights)
@@ -191,10 +191,10 @@ def test_long_lists_of_weights_equal_the_closed_forms_of_geometric_weights():
     rng = random.Random(0)
     phi = 0.97
     values = [(1 - phi) * phi**rank for rank in range(300)]
-    weights = tw.Weights(values, phi**300)
+    weights = Weights(values, phi**300)
     for _ in range(20):
         x, y = ([rng.sample(range(j, 400, 7), 40) for j in rng.sample(range(7), 4)] for _ in range(2))
-        for call in (tw.rba, tw.rbr, tw.med_rbp):
+        for call in (tw.rba, tw.rbr, med_rbp):
             mine, truth = call(tw.Ranking(x), y, weights=weights), call(tw.Ranking(x), y, phi=phi)
             close(mine.lower, truth.lower)
             close(mine.upper, truth.upper)
@@ -207,7 +207,7 @@ def test_long_lists_of_weights_equal_the_closed_forms_of_geometric_weights():
 @given(x=rankings(5, "abcdef"), y=rankings(5, "abcdef"), phi=PHI)
 def test_med_rbp_over_all_orders_and_judgments(x, y, phi):
     assume(oracle.number_of_orders(x, y) <= 300)
-    found = tw.med_rbp(x, y, phi=phi)
+    found = med_rbp(x, y, phi=phi)
     values = [oracle.med_by_judgments(a, b, geometric(phi)) for a in oracle.orders(x) for b in oracle.orders(y)]
     truth = oracle.statistics(values)
     close(found, truth)
@@ -222,7 +222,7 @@ def test_med_rbp_over_all_orders_and_judgments(x, y, phi):
 def test_med_with_weights_over_all_orders(x, y, given_weights):
     assume(oracle.number_of_orders(x, y) <= 1000)
     weight_of = weight_function(*given_weights)
-    found = tw.med_rbp(x, y, weights=tw.Weights(*given_weights))
+    found = med_rbp(x, y, weights=Weights(*given_weights))
     values = [oracle.med(a, b, weight_of) for a in oracle.orders(x) for b in oracle.orders(y)]
     close(found, oracle.statistics(values))
     assert found.std == pytest.approx(float(np.std(values)), abs=1e-12)
@@ -234,7 +234,7 @@ def test_med_with_weights_over_all_orders(x, y, given_weights):
 @pytest.mark.parametrize("phi", [0.1, 0.5])
 def test_bounds_of_med_rbp_hold_for_all_completions(x, y, phi):
     a, b, n = x.split(), y.split(), 4
-    found = tw.med_rbp(a, b, phi=phi)
+    found = med_rbp(a, b, phi=phi)
     values = [oracle.med(*pair, geometric(phi)) for pair in oracle.completions(a, b, n)]
     assert min(values) - phi**n - 1e-12 <= found.lower.expected <= min(values) + phi**n + 1e-12
     assert max(values) - 1e-12 <= found.upper.expected <= max(values) + phi**n + 1e-12
@@ -243,44 +243,44 @@ def test_bounds_of_med_rbp_hold_for_all_completions(x, y, phi):
 @settings(max_examples=60, deadline=None)
 @given(x=rankings(8), y=rankings(8), z=rankings(8), phi=PHI)
 def test_laws_of_med_rbp(x, y, z, phi):
-    here, there = tw.med_rbp(x, y, phi=phi), tw.med_rbp(y, x, phi=phi)
+    here, there = med_rbp(x, y, phi=phi), med_rbp(y, x, phi=phi)
     for name in ("expected", "minimum", "maximum", "std"):
         assert getattr(here, name) == pytest.approx(getattr(there, name), abs=1e-12)
     assert here.minimum <= here.expected <= here.maximum
     a, b, c = map(flat, (x, y, z))
-    same = tw.med_rbp(a, a, phi=phi)
+    same = med_rbp(a, a, phi=phi)
     assert same.expected == same.minimum == same.maximum == same.std == same.lower.expected == 0
-    distances = [tw.med_rbp(*pair, phi=phi).upper.expected for pair in ((a, b), (b, c), (a, c))]  # if all goes on
+    distances = [med_rbp(*pair, phi=phi).upper.expected for pair in ((a, b), (b, c), (a, c))]  # if all goes on
     assert distances[2] <= distances[0] + distances[1] + 1e-12
     gains = {item: 1.0 for item in {*a, *b} if item in a and (item not in b or a.index(item) < b.index(item))}
     difference = tw.rbp(a, gains, phi=phi).lower.expected - tw.rbp(b, gains, phi=phi).lower.expected
-    assert difference <= tw.med_rbp(a, b, phi=phi).expected + 1e-12
+    assert difference <= med_rbp(a, b, phi=phi).expected + 1e-12
 
 
 def test_med_rbp_of_simple_rankings():
-    assert tw.med_rbp("a b c", "d e", phi=0.5).expected == pytest.approx(1 - 0.5**3)  # disjoint: the longer list
-    assert tw.med_rbp("", "", phi=0.5).expected == 0
-    assert tw.med_rbp("", "a b", phi=0.5) == tw.med_rbp("a b", "", phi=0.5)
-    assert tw.med_rbp("", "a b", phi=0.5).expected == pytest.approx(0.75)
-    assert (tw.med_rbp("", "").lower.expected, tw.med_rbp("", "").upper.expected) == (0, 1)
-    assert tw.med_rbp("a b", "b a", weights=tw.Weights.dcg(2)).expected == pytest.approx(
+    assert med_rbp("a b c", "d e", phi=0.5).expected == pytest.approx(1 - 0.5**3)  # disjoint: the longer list
+    assert med_rbp("", "", phi=0.5).expected == 0
+    assert med_rbp("", "a b", phi=0.5) == med_rbp("a b", "", phi=0.5)
+    assert med_rbp("", "a b", phi=0.5).expected == pytest.approx(0.75)
+    assert (med_rbp("", "").lower.expected, med_rbp("", "").upper.expected) == (0, 1)
+    assert med_rbp("a b", "b a", weights=Weights.dcg(2)).expected == pytest.approx(
         (1 - 1 / math.log2(3)) / (1 + 1 / math.log2(3))
     )
-    assert isinstance(tw.med_rbp("a", "b"), MED) and tw.med_rbp("a", "b").measure == "MED-RBP"
+    assert isinstance(med_rbp("a", "b"), MED) and med_rbp("a", "b").measure == "MED-RBP"
 
 
 def test_med_rbp_takes_phi_under_both_names():
-    assert tw.med_rbp("a b", "b a") == tw.med_rbp("a b", "b a", phi=tw.RBP.p) == tw.med_rbp("a b", "b a", p=0.8)
+    assert med_rbp("a b", "b a") == med_rbp("a b", "b a", phi=tw.RBP.p) == med_rbp("a b", "b a", p=0.8)
     with pytest.raises(InputError, match=r"phi=0.5 and p=0.5 are two names of one parameter"):
-        tw.med_rbp("a", "a", phi=0.5, p=0.5)
+        med_rbp("a", "a", phi=0.5, p=0.5)
     for arguments in ({"phi": 1}, {"p": 0}, {"phi": "0.5"}):
         with pytest.raises(InputError, match="above 0 and below 1"):
-            tw.med_rbp("a", "a", **arguments)
+            med_rbp("a", "a", **arguments)
 
 
 @pytest.mark.parametrize("phi", [5e-324, 1e-9, 1 - 1e-9, 1 - 2**-53])
 def test_med_rbp_for_phi_close_to_zero_or_one(phi):
-    found = tw.med_rbp("a (b c) d (e f g)", "(b a) c (g x e)", phi=phi)
+    found = med_rbp("a (b c) d (e f g)", "(b a) c (g x e)", phi=phi)
     for part in (found, found.lower, found.upper):
         assert 0 <= part.minimum <= part.expected <= part.maximum <= 1
 
@@ -289,7 +289,7 @@ def test_med_rbp_of_long_lists():
     rng = np.random.default_rng(1)
     scores = [dict(enumerate(rng.integers(0, 250, 600).astype(float))) for _ in range(2)]
     x, y = map(tw.Ranking.from_scores, scores)
-    found = tw.med_rbp(x, y, phi=0.995)
+    found = med_rbp(x, y, phi=0.995)
     draws = []
     for _ in range(200):
         orders = [[item for group in ranking for item in rng.permutation(group).tolist()] for ranking in (x, y)]
@@ -300,9 +300,9 @@ def test_med_rbp_of_long_lists():
 
 
 def test_std_of_huge_tie_groups_is_left_out(monkeypatch):
-    found = tw.med_rbp("(a b c)", "(a b c)", phi=0.5)
+    found = med_rbp("(a b c)", "(a b c)", phi=0.5)
     monkeypatch.setattr(effectiveness, "LARGEST", 8)
-    quick = tw.med_rbp("(a b c)", "(a b c)", phi=0.5)
+    quick = med_rbp("(a b c)", "(a b c)", phi=0.5)
     assert found.std > 0 and quick.std is None and quick.lower.std is None
     assert (quick.expected, quick.minimum, quick.maximum) == (found.expected, found.minimum, found.maximum)
 
@@ -311,19 +311,19 @@ def test_std_of_huge_tie_groups_is_left_out(monkeypatch):
 
 
 def test_phi_for_a_share_of_the_weight():
-    assert round(tw.phi_for_weight(0.9, 10), 3) == 0.876
-    assert round(tw.phi_for_weight(0.9, 10, "RBP"), 3) == 0.794
+    assert round(phi_for_weight(0.9, 10), 3) == 0.876
+    assert round(phi_for_weight(0.9, 10, "RBP"), 3) == 0.794
     for weight, depth in itertools.product((1e-6, 0.1, 0.5, 0.9, 0.999), (1, 2, 10, 100)):
-        assert oracle_share(tw.phi_for_weight(weight, depth), depth) == pytest.approx(weight, rel=1e-6)
+        assert oracle_share(phi_for_weight(weight, depth), depth) == pytest.approx(weight, rel=1e-6)
         for measure in ("RBP", "rbr", tw.RBA, "MED-RBP"):
-            phi = tw.phi_for_weight(weight, depth, measure)
+            phi = phi_for_weight(weight, depth, measure)
             assert 1 - phi**depth == pytest.approx(weight, rel=1e-9)
-            assert tw.top_weight(phi, depth, measure) == pytest.approx(weight, rel=1e-9)
-    assert inspect.signature(tw.phi_for_weight).parameters["measure"].default == "RBO"
+            assert top_weight(phi, depth, measure) == pytest.approx(weight, rel=1e-9)
+    assert inspect.signature(phi_for_weight).parameters["measure"].default == "RBO"
 
 
 def oracle_share(phi: float, depth: int) -> float:
-    return oracle.rbo_top_weight(phi, depth) if phi < 0.999 else tw.top_weight(phi, depth)
+    return oracle.rbo_top_weight(phi, depth) if phi < 0.999 else top_weight(phi, depth)
 
 
 @pytest.mark.parametrize(
@@ -340,4 +340,4 @@ def oracle_share(phi: float, depth: int) -> float:
 )
 def test_impossible_shares_of_the_weight(arguments, message):
     with pytest.raises(InputError, match=message):
-        tw.phi_for_weight(*arguments)
+        phi_for_weight(*arguments)

@@ -195,8 +195,8 @@ def test_rbo_without_ties_equals_the_package_rbo(x, y, p, printed):
 @settings(max_examples=100, deadline=None)
 @given(x=st.sets(st.sampled_from("abcdef")), y=st.sets(st.sampled_from("abcdef")))
 def test_precision_and_recall_of_sets(x, y):
-    assert tw.precision(x, y) == pytest.approx(oracle.precision(sorted(x), sorted(y)))
-    assert tw.recall(x, y) == tw.precision(y, x) == pytest.approx(oracle.recall(sorted(x), sorted(y)))
+    assert tw.rankings.precision(x, y) == pytest.approx(oracle.precision(sorted(x), sorted(y)))
+    assert tw.rankings.recall(x, y) == tw.rankings.precision(y, x) == pytest.approx(oracle.recall(sorted(x), sorted(y)))
 
 
 def test_choice_of_phi():
@@ -205,12 +205,12 @@ def test_choice_of_phi():
         phi = tw.phi_for_reverse_rba(score, k)
         assert phi <= (k - 1) / (k + 1)
         assert tw.rba(range(k), range(k)[::-1], phi=phi).lower.expected == pytest.approx(score, abs=1e-9)
-    assert round(tw.top_weight(0.9, 10), 4) == 0.8556 == round(oracle.rbo_top_weight(0.9, 10), 4)
+    assert round(tw.rankings.top_weight(0.9, 10), 4) == 0.8556 == round(oracle.rbo_top_weight(0.9, 10), 4)
     for call in (
         lambda: tw.phi_for_reverse_rba(0.99, 10),
         lambda: tw.phi_for_reverse_rba(0.2, 1),
         lambda: tw.phi_for_discount(1.5, 10),
-        lambda: tw.top_weight(1, 10),
+        lambda: tw.rankings.top_weight(1, 10),
     ):
         with pytest.raises(InputError):
             call()
@@ -289,7 +289,8 @@ def test_the_folder_exports_its_functions_and_results():
         assert getattr(tw, name, value) is value
         assert inspect.getdoc(value if inspect.isfunction(value) or inspect.isclass(value) else type(value))
     assert isinstance(tw.tau("a b", "b a"), rankings_folder.Tau)
-    assert {"top_weight", "phi_for_discount", "phi_for_reverse_rba"} <= set(rankings_folder.__all__) & set(tw.__all__)
+    contract = {"rbp", "rbr", "rbo", "rba", "tau", "tau_ap", "phi_for_discount", "phi_for_reverse_rba"}
+    assert set(rankings_folder.__all__) & set(tw.__all__) == {*contract, "Ranking"}
     assert {"judged_scores", "notation"} <= set(ties_folder.__all__) & set(tw.__all__)
     assert set(dir(rankings_folder)) == set(rankings_folder.__all__)
     with pytest.raises(AttributeError, match="no attribute 'rbx'"):

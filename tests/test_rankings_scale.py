@@ -56,7 +56,7 @@ def test_tail_weights_keep_all_digits(phi):
     assert table.tail[:301] == pytest.approx(truth, rel=1e-13, abs=0)
     for depth in (0, 1, 2, 7, 100, 300):
         assert tail_weight(phi, depth) == pytest.approx(truth[depth], rel=1e-13, abs=0)
-    assert tw.top_weight(phi, 200) == pytest.approx(1 - phi**199 + 200 * truth[199], rel=1e-13)
+    assert tw.rankings.top_weight(phi, 200) == pytest.approx(1 - phi**199 + 200 * truth[199], rel=1e-13)
 
 
 def test_weight_tables_are_shared_up_to_the_next_power_of_two():
@@ -319,7 +319,7 @@ def test_invalid_phi(phi):
         lambda: tw.rbo("a", "a", phi=phi),
         lambda: tw.rba("a", "a", phi=phi),
         lambda: tw.rbr("a", "a", phi=phi),
-        lambda: tw.top_weight(phi, 3),
+        lambda: tw.rankings.top_weight(phi, 3),
     ]
     if phi is not None:  # which is the default of rbp
         calls += [lambda: tw.rbp("a", {"a": 1}, phi=phi), lambda: tw.rbp("a", {"a": 1}, p=phi)]
@@ -343,8 +343,8 @@ def test_other_invalid_arguments():
         lambda: tw.phi_for_discount(0.1, "10"),
         lambda: tw.phi_for_reverse_rba("0.2", 50),
         lambda: tw.phi_for_reverse_rba(0.2, "50"),
-        lambda: tw.top_weight(0.9, "10"),
-        lambda: tw.top_weight(0.9, 1.5),
+        lambda: tw.rankings.top_weight(0.9, "10"),
+        lambda: tw.rankings.top_weight(0.9, 1.5),
     ):
         with pytest.raises(InputError):
             call()

@@ -154,7 +154,34 @@ def test_rescoring_finds_the_float32_order_of_its_candidates(vectors):
     truth = tw.evaluate(qrels, run, "nDCG@10", complete=True)["nDCG@10"]
     assert measured(vectors, "binary+20") == [pytest.approx(truth.expected, abs=1e-12)]
     row = tw.rows.vectors(queries, docs, ["binary+20"])["binary+20"]
-    assert (row.bytes, row.note) == (3, "also reads full vectors, 96 bytes each.")
+    assert row.bytes == 3
+    count = sum(map(len, run.values())) / len(run)
+    assert count > 20
+    assert row.note == (
+        f"also reads full vectors, 96 bytes each. It scores {count:.1f} documents a query: ties across rank 20 are all "
+        "rescored."
+    )
+    whole = tw.rows.vectors(queries, docs, ["binary+150"])["binary+150"]
+    assert whole.note == "also reads full vectors, 96 bytes each."
+
+
+def test_rounded_vectors_are_told(vectors):
+    """Those of a model in 16 bits are no reference in float32; whole numbers may be of any model."""
+    queries, docs, _ = vectors
+
+    def note(docs, *names):
+        rows = tw.rows.vectors(queries, docs, names or ["float32", "float32@12"], encoders={"x": (queries, docs)})
+        return [row.note for row in rows.values()]
+
+    for kind in ("bfloat16", "float16"):
+        rounded = docs.astype(TYPES[kind])
+        told = (
+            f"the vectors hold only numbers of {kind}. If a model in {kind} made them, give those of the model in "
+            "float32, and these as an encoder."
+        )
+        assert note(rounded) == note(rounded.astype(np.float32)) == [told, ""]
+        assert note(rounded, "x>float32", kind) == ["", ""]
+    assert note(docs) == note(np.round(docs)) == ["", ""]
 
 
 def test_bytes_with_scales(vectors):
@@ -182,6 +209,25 @@ def test_the_vectors_of_another_encoder(vectors):
         tw.rows.vectors(queries, docs, ["other>float32"])
     with pytest.raises(InputError, match="'half' has vectors of 30 queries and 149 documents"):
         tw.rows.vectors(queries, docs, encoders={"half": (queries, other[1:])})
+
+
+def test_an_encoder_has_its_own_vectors_and_dimensions(vectors):
+    """Documents are scored again with the vectors of the encoder, and bytes are those of its vectors."""
+    queries, docs, qrels = vectors
+    rng = np.random.default_rng(1)
+    encoders = {
+        name: tuple(rng.normal(size=(len(x), dims)).astype(np.float32) for x in (queries, docs))
+        for name, dims in (("small", 16), ("big", 64))
+    }
+    names = ["small>float32", "small>binary+150", "big>float32@40", "big>int8", "big>binary+150"]
+    rows = tw.rows.vectors(queries, docs, names, encoders=encoders)
+    assert [row.bytes for row in rows.values()] == [64, 2, 160, 64 + 8 * 64 / 150, 8]
+    assert rows["big>binary+150"].note == "also reads full vectors, 256 bytes each."
+    assert found_run(rows["small>binary+150"]).to_dict() == {
+        query: pytest.approx(docs) for query, docs in as_run(cosine(*encoders["small"])).items()
+    }
+    found = tw.protocol(qrels, rows)
+    assert found.estimate("small>binary+150").expected == found.estimate("small>float32").expected
 
 
 @pytest.mark.parametrize(
@@ -402,7 +448,9 @@ def test_head_rounds_the_difference_of_logits_once(tiewise, tmp_path):
 def test_the_reference_is_the_model_in_float32(pairs):
     rows = pairs.rows(reference=pairs.exact, levels=["head", "native"])
     assert list(rows) == ["float32", "float16", "float16 + head"]
-    assert rows["float32"].run.to_dict() == rows["float16 + head"].run.to_dict()
+    odds = pairs.exact[:, -1] - (pairs.exact[:, 0] if pairs.exact.shape[1] == 2 else 0)
+    truth = pairs.run(1 / (1 + np.exp(-odds)))  # the score, as in the other rows, not the logit
+    assert rows["float32"].run.to_dict() == {query: pytest.approx(docs, abs=1e-12) for query, docs in truth.items()}
     with pytest.raises(InputError, match="The logits are in float32 as the reference is"):
         pairs.rows(logits=pairs.exact.astype(np.float32), reference=pairs.exact)
 
@@ -410,6 +458,36 @@ def test_the_reference_is_the_model_in_float32(pairs):
 def test_rows_of_several_types_are_joined(pairs):
     other = pairs.rows(logits=pairs.exact.astype(ml_dtypes.bfloat16), levels=["native", "score"])
     assert list(pairs.rows(levels="native") | other) == ["float16", "bfloat16", "bfloat16 + hps"]
+
+
+def test_high_precision_is_at_least_that_of_the_logits():
+    """Logits in float64 that differ in the tenth digit tie at no level."""
+    given = {"logits": [1.0, 1.0 + 1e-9], "hidden": np.array([[1.0], [1.0 + 1e-9]]), "weight": np.array([[1.0]])}
+    rows = tw.rows.logits(["q", "q"], ["a", "b"], **given)
+    assert {name: row.run.tied_share for name, row in rows.items()} == dict.fromkeys(
+        ["float64", "float64 + hps", "float64 + logit", "float64 + head"], 0
+    )
+
+
+def test_the_function_of_the_logits(pairs):
+    """Classes that do not compete, and a logit that is the score itself."""
+    last, options = pairs.logits[:, -1], {"levels": ["native", "score", "logit"]}
+    several = {"positive": 1} if pairs.logits.shape[1] == 2 else {}
+    found = pairs.rows(fn="identity", **several, **options)
+    assert [row.run.to_dict() for row in found.values()] == [pairs.run(last)] * 3
+    found = pairs.rows(fn="sigmoid", **several, **options)
+    wide = 1 / (1 + np.exp(-last.astype(np.float64)))
+    assert found["float16"].run.to_dict() == pairs.run(wide.astype(np.float16))
+    assert found["float16 + hps"].run.to_dict() == pairs.run(wide.astype(np.float32))
+
+
+def test_scores_do_not_depend_on_their_place():
+    """Equal logits in float32 tie: torch itself gives them other bits at the end of a tensor."""
+    torch = pytest.importorskip("torch")
+    values = torch.randn(50, generator=torch.Generator().manual_seed(0)) * 4
+    rows = tw.rows.logits(["q"] * 450, list(map(str, range(450))), logits=values.repeat(9), levels="native")
+    found = rows["float32"].run.to_dict()["q"]
+    assert len(set(found.values())) == 50
 
 
 def test_logits_from_hidden_states_alone(pairs):
@@ -440,6 +518,8 @@ def test_tensors_give_the_same(pairs):
         ({"reference": np.ones(3)}, "reference has shape .3,., and the logits .480, 2."),
         ({"reference": np.ones((480, 2), np.float16)}, "reference has the type float16"),
         ({"positive": 7}, "positive must be the index of a class"),
+        ({"positive": 7, "fn": "sigmoid"}, "positive must be the index of a class, 0 to 1, not 7"),
+        ({"fn": "tanh"}, "fn='tanh' is not possible here. Use one of: sigmoid, softmax, log_softmax, identity"),
     ],
 )
 def test_invalid_options_of_logits(options, message):

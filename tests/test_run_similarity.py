@@ -59,7 +59,7 @@ def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
                 value = getattr(tw, chosen.stem)(x, y, complete="union")
                 truth = tw.Bounds(value, value, value=value)
             elif chosen.stem == "MED_RBP":
-                med = tw.med_rbp(x, y, phi=chosen.phi)
+                med = tw.rankings.med_rbp(x, y, phi=chosen.phi)
                 truth = tw.Bounds(med.lower, med.upper, value=med)
             elif chosen.stem == "RBR":
                 truth = tw.rbr(x.items, y, phi=chosen.phi)
@@ -71,7 +71,10 @@ def test_every_pair_and_query_equals_the_measure_of_its_rankings(measure):
         mean = np.mean([one.lower.expected for one in per_query.values()])
         assert found.pair(a, b).lower.expected == pytest.approx(mean, abs=1e-14)
     assert found.matrix().shape == (4, 4)
-    assert list(found.to_frame()["system"]) == list(runs)
+    pairs = list((itertools.combinations if chosen.symmetric else itertools.permutations)(range(4), 2))
+    frame = found.to_frame()
+    assert list(zip(frame["observed"], frame["reference"], strict=True)) == [(f"S{a}", f"S{b}") for a, b in pairs]
+    assert list(frame["expected"]) == [found.matrix()[pair] for pair in pairs]
     assert chosen.name in repr(found)
 
 
@@ -134,7 +137,7 @@ def test_blocks_of_pairs_do_not_change_numbers(measure, monkeypatch):
         if measure == "RBO":
             assert_same_bounds(found.pair(a, b), tw.rbo(x, y, phi=0.9))
         elif measure == "MED_RBP":
-            med = tw.med_rbp(x, y, phi=0.9)
+            med = tw.rankings.med_rbp(x, y, phi=0.9)
             assert_same_bounds(found.pair(a, b), tw.Bounds(med.lower, med.upper, value=med))
         else:
             assert_same_bounds(found.pair(a, b), tw.rbr(x, y, phi=0.9, depth=4))
@@ -148,7 +151,7 @@ def test_a_depth_inside_a_tie_group():
         tw.similarity(runs, "RBO(phi=0.9)@1", edge="sideways")
     whole = tw.similarity(runs, "RBO(phi=0.9)@1")
     extended = whole.pair("A", "B")
-    note = "Depth 1 ends inside a tie group in 1 of 2 lists: the whole group is taken (edge='extend', --edge)."
+    note = "Depth 1 ends inside a tie group in 1 of 2 lists: the whole group is taken (edge='extend')."
     assert whole.split_note == note and note in whole.to_dict()["notes"]
     assert "left out (edge='shrink'" in tw.similarity(runs, "RBO(phi=0.9)@1", edge="shrink").split_note
     assert tw.similarity(runs, "RBO(phi=0.9)@2").split_note == ""

@@ -245,7 +245,7 @@ def test_files(tmp_path):
     safetensors.save_file({"docs": docs, "other": docs[:2]}, tmp_path / "docs.safetensors")
     for name in ("docs.npy", "docs.safetensors"):
         collection = scoring.Collection(tmp_path / name, fn="cosine")
-        assert isinstance(collection._docs.storage.array, np.memmap) or collection._docs.storage.array.base is not None
+        assert isinstance(collection._docs.array, np.memmap) or collection._docs.array.base is not None
         assert collection.search(queries, 5, block=37).to_dict() == expected
     parts = []
     for number, rows in enumerate((slice(0, 3), slice(3, 250), slice(250, N))):
@@ -381,7 +381,7 @@ def test_files_on_a_device(tmp_path, on_device):
     truth = scoring.Collection(docs, device="cpu").search(queries, 5).to_dict()
     for paths in (arrays, tables):
         collection = scoring.Collection(paths, device="cpu")
-        assert collection._docs.storage.array is not None  # copied once
+        assert collection._docs.array is not None  # copied once
         assert collection.search(queries, 5).to_dict() == truth
     streamed = scoring.Collection(arrays).search(pytest.importorskip("torch").from_numpy(queries), 5, block=100)
     assert streamed.to_dict() == truth

@@ -34,7 +34,6 @@ from tiewise import scoring
 from tiewise.errors import InputError
 from tiewise.scoring.definition import Rounding, float32_rounding
 from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.scoring.scorers import make_scorer
 from tiewise.ties import tie_groups as from_run
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -164,7 +163,7 @@ def test_products_stay_within_their_error_bounds(kind, dims, fn):
     q, d = hard_vectors(kind, dims)
     if fn == "maxsim":
         q, d = q.reshape(4, 3, dims), d.reshape(100, 2, dims)
-    scorer = make_scorer(q, d, fn)
+    scorer = scoring.Collection(d, fn=fn).scorer(q)
     left, right = scorer.query_block(slice(0, len(q))), scorer.doc_block(slice(0, len(d)))
     i, j = (part.ravel() for part in np.indices((len(q), len(d))))
     with np.errstate(all="ignore"):

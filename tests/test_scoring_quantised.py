@@ -136,7 +136,7 @@ def test_rescoring_lists_of_any_length(monkeypatch):
     for fn in ("dot", "cosine", "euclidean"):
         scores = scoring.score(queries, DOCS, fn=fn)
         for most in (2**16, 50):  # with 50 the longest list is scored alone
-            monkeypatch.setattr("tiewise.scoring.rescoring.MAX_CANDIDATES", most)
+            monkeypatch.setattr("tiewise.scoring.collections.MAX_CANDIDATES", most)
             found = scoring.rescore(run, queries, DOCS, fn=fn).to_dict()
             for query, listed in run.items():
                 assert found[query].keys() == listed.keys()

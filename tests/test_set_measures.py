@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiewise as tw
+from tiewise import rankings
 
 STATISTICS = ("expected", "minimum", "maximum")
 GAINS = st.sampled_from([0, 0.5, 1, 3])
@@ -37,10 +38,10 @@ class Case:
             yield [item for part in parts for item in part]
 
     def precision(self) -> tw.Bounds:
-        return tw.precision_at(self.groups, self.gains, self.k)
+        return rankings.precision_at(self.groups, self.gains, self.k)
 
     def recall(self) -> tw.Bounds:
-        return tw.recall_at(self.groups, self.gains, self.k, others=self.others)
+        return rankings.recall_at(self.groups, self.gains, self.k, others=self.others)
 
 
 @st.composite
@@ -120,11 +121,11 @@ def test_recall_over_every_order_and_judgment(case):
 
 
 def test_a_cutoff_that_splits_a_tie_group():
-    found = tw.precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
+    found = rankings.precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
     assert [getattr(found.lower, name) for name in STATISTICS] == [0.5, 0.5, 0.5]  # b or c: neither is surely relevant
     assert [getattr(found.upper, name) for name in STATISTICS] == [0.75, 0.5, 1]
     assert str(found) == "P@2 [0.5000, 0.7500]" and found.residual == 0.25
-    found = tw.recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
+    found = rankings.recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
     assert [getattr(found.lower, name) for name in STATISTICS] == pytest.approx([5 / 12, 1 / 3, 1 / 2])
     assert [getattr(found.upper, name) for name in STATISTICS] == pytest.approx([7 / 12, 1 / 2, 2 / 3])
 
@@ -146,28 +147,28 @@ def test_a_cutoff_that_splits_a_tie_group():
     ],
 )
 def test_recall_by_hand(ranking, gains, k, others, bounds):
-    found = tw.recall_at(ranking, gains, k, others=others)
+    found = rankings.recall_at(ranking, gains, k, others=others)
     assert (found.lower.expected, found.upper.expected) == pytest.approx(bounds)
     assert not found.lower.tied and not found.upper.tied
 
 
 def test_precision_of_a_short_ranking():
-    found = tw.precision_at(["a", "b"], {"a": 2, "b": 0}, 5)
+    found = rankings.precision_at(["a", "b"], {"a": 2, "b": 0}, 5)
     assert (found.lower.expected, found.upper.expected) == (0.2, 0.8)
-    assert tw.precision_at([], {}, 4).upper.expected == 1
+    assert rankings.precision_at([], {}, 4).upper.expected == 1
 
 
 def test_rounding_stays_within_the_extremes():
-    lower = tw.precision_at("a (b c d e)", {"a": 1, "b": 0, "c": 0}, 3).lower
+    lower = rankings.precision_at("a (b c d e)", {"a": 1, "b": 0, "c": 0}, 3).lower
     assert lower.expected == lower.minimum == lower.maximum == 1 / 3
 
 
 def test_large_groups_are_counted_and_not_enumerated():
     group, relevant, not_relevant = list(range(2000)), dict.fromkeys(range(20), 1), dict.fromkeys(range(60, 2000), 0)
-    found = tw.precision_at([group], relevant | not_relevant, 100)  # 40 are unjudged
+    found = rankings.precision_at([group], relevant | not_relevant, 100)  # 40 are unjudged
     assert found.lower.expected == pytest.approx(20 / 2000) and found.upper.expected == pytest.approx(60 / 2000)
     assert (found.lower.maximum, found.upper.maximum) == (0.2, 0.6)
-    found = tw.recall_at([group], relevant | not_relevant | dict.fromkeys(range(20, 60), 0), 100)
+    found = rankings.recall_at([group], relevant | not_relevant | dict.fromkeys(range(20, 60), 0), 100)
     assert found.lower == found.upper
     assert found.lower.expected == pytest.approx(100 / 2000) and found.lower.maximum == 1
 
@@ -195,7 +196,7 @@ def test_the_lower_bounds_are_the_measures_where_unjudged_is_not_relevant(case):
     judged = case.gains | {item: 0.0 for item in case.ranked if item not in case.gains}
     for measure, found in (
         (tw.P @ case.k, case.precision()),
-        (tw.R @ case.k, tw.recall_at(case.groups, judged, case.k)),
+        (tw.R @ case.k, rankings.recall_at(case.groups, judged, case.k)),
     ):
         truth = report[measure]
         assert found.measure == measure.name
@@ -221,7 +222,7 @@ def test_a_judgment_never_widens_the_bounds(case, gain):
 @given(case=cases())
 def test_others_widen_the_bounds_of_recall(case):
     def found(others: float) -> tw.Bounds:
-        return tw.recall_at(case.groups, case.gains, case.k, others=others)
+        return rankings.recall_at(case.groups, case.gains, case.k, others=others)
 
     assert found(1).lower.maximum <= found(0).lower.maximum
     assert found(1).upper.minimum >= found(0).upper.minimum
@@ -246,7 +247,7 @@ def test_names_and_the_order_within_groups_do_not_matter(case, shuffle):
 # -- invalid arguments -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("measure", [tw.precision_at, tw.recall_at])
+@pytest.mark.parametrize("measure", [rankings.precision_at, rankings.recall_at])
 @pytest.mark.parametrize(
     ("ranking", "gains", "k", "message"),
     [
@@ -271,7 +272,7 @@ def test_invalid_arguments(measure, ranking, gains, k, message):
 @pytest.mark.parametrize("others", [-1, -0.5, math.nan])
 def test_invalid_others(others):
     with pytest.raises(tw.InputError, match=f"others={others} is not a number of items"):
-        tw.recall_at("a", {"a": 1}, 1, others=others)
+        rankings.recall_at("a", {"a": 1}, 1, others=others)
 
 
 # -- sets -----------------------------------------------------------------------------------------------------------
@@ -279,14 +280,14 @@ def test_invalid_others(others):
 
 @given(observed=st.sets(st.integers(0, 6)), reference=st.sets(st.integers(0, 6)))
 def test_recall_is_precision_with_the_roles_exchanged(observed, reference):
-    assert tw.recall(observed, reference) == tw.precision(reference, observed)
+    assert rankings.recall(observed, reference) == rankings.precision(reference, observed)
     hits = sum(item in reference for item in observed)
-    assert tw.precision(observed, reference) * len(observed) == pytest.approx(hits)
-    assert tw.recall(observed, reference) * len(reference) == pytest.approx(hits)
+    assert rankings.precision(observed, reference) * len(observed) == pytest.approx(hits)
+    assert rankings.recall(observed, reference) * len(reference) == pytest.approx(hits)
     if not observed or not reference:
-        assert tw.precision(observed, reference) == tw.recall(observed, reference) == 0
+        assert rankings.precision(observed, reference) == rankings.recall(observed, reference) == 0
 
 
 def test_an_item_counts_once_in_a_set():
-    assert tw.precision(["a", "a", "b"], iter("ac")) == 0.5
-    assert tw.recall("a b", ["a", "a", "a", "c"]) == 0.5
+    assert rankings.precision(["a", "a", "b"], iter("ac")) == 0.5
+    assert rankings.recall("a b", ["a", "a", "a", "c"]) == 0.5

@@ -1,4 +1,4 @@
-"""Significance tests, bootstrap intervals and Holm's correction, compared with scipy and with enumeration."""
+"""Tests of one pair against scipy and enumeration; simultaneous intervals against a naive computation; their level."""
 
 from __future__ import annotations
 
@@ -6,64 +6,46 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
-import tiewise as tw
-from tiewise.analysis import significance
+from tiewise.analysis import significance, simultaneous
 from tiewise.analysis.significance import (
-    bootstrap_intervals,
-    bootstrap_means,
     effect_size,
-    holm,
     loss_bounds,
     max_t_quantile,
-    p_values,
     permutation_test,
     queries_for_loss,
     sum_in_blocks,
+    unadjusted_tests,
 )
+from tiewise.analysis.simultaneous import TESTS, Family
 from tiewise.errors import InputError
 
-
-@pytest.fixture
-def differences() -> np.ndarray:
-    return np.random.default_rng(7).normal(0.03, 0.1, (40, 3))
+# -- one pair ---------------------------------------------------------------------------------------------------------
 
 
-def test_paired_t_and_wilcoxon_are_those_of_scipy(differences):
-    a = np.random.default_rng(8).random((40, 3))
-    for column in range(3):
-        pair = a[:, column] + differences[:, column], a[:, column]
-        each = (pair[0] - pair[1])[:, None]
-        assert p_values(each, "t") == pytest.approx([stats.ttest_rel(*pair).pvalue])
-        assert p_values(each, "wilcoxon") == pytest.approx([stats.wilcoxon(each[:, 0]).pvalue])
+def test_unadjusted_tests_are_those_of_scipy():
+    each = np.random.default_rng(7).normal(0.03, 0.1, 40)
+    found = unadjusted_tests(each)
+    assert found["t"] == pytest.approx(stats.ttest_1samp(each, 0).pvalue)
+    assert found["wilcoxon"] == pytest.approx(stats.wilcoxon(each).pvalue)
+    theirs = stats.permutation_test(
+        (each,), lambda d, axis: np.mean(d, axis=axis), permutation_type="samples", n_resamples=20_000, rng=1
+    ).pvalue
+    assert found["permutation"] == pytest.approx(theirs, abs=0.02)
 
 
 def test_wilcoxon_gives_equal_differences_the_same_rank():
     counts = np.array([(3, 2)] * 6 + [(0, 1)] * 3 + [(2, 1)] * 3)
     each = counts[:, 0] / 3 - counts[:, 1] / 3  # thirds that differ in their last bit
-    assert p_values(each[:, None], "wilcoxon") == pytest.approx([stats.wilcoxon(counts[:, 0] - counts[:, 1]).pvalue])
+    assert unadjusted_tests(each)["wilcoxon"] == pytest.approx(stats.wilcoxon(counts[:, 0] - counts[:, 1]).pvalue)
 
 
-@pytest.mark.filterwarnings("error")
-def test_t_test_without_variance_is_a_permutation_test():
-    each = np.stack([np.full(4, 0.3), 0.1 + 0.2 * np.ones(4), np.array([0.1, 0.2, 0.3, 0.4])], axis=1)
-    each[0, 1] = 0.3
-    found = p_values(each, "t")
-    assert found[:2].tolist() == [0.125, 0.125] and found[2] == pytest.approx(stats.ttest_1samp(each[:, 2], 0).pvalue)
-
-
-def test_permutation_agrees_with_scipy(differences):
-    ours = p_values(differences, resamples=20_000)
-    theirs = stats.permutation_test(
-        (differences,),
-        lambda d, axis: np.mean(d, axis=axis),
-        permutation_type="samples",
-        n_resamples=20_000,
-        axis=0,
-        rng=1,
-    ).pvalue
-    assert ours == pytest.approx(theirs, abs=0.02)
+def test_equal_differences_have_no_t_test():
+    assert unadjusted_tests(np.zeros(5)) == {}
+    assert unadjusted_tests(np.full(4, 0.3)) == {"permutation": 0.125, "wilcoxon": 0.125}
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 9])
@@ -71,105 +53,173 @@ def test_permutation_test_of_few_differences_is_exact(n):
     each = np.round(np.random.default_rng(n).normal(0.1, 0.2, n), 2)
     sums = [sum(s * d for s, d in zip(signs, each, strict=True)) for signs in itertools.product((1, -1), repeat=n)]
     wanted = np.mean([abs(total) >= abs(each.sum()) - 1e-9 for total in sums])
-    assert permutation_test(each[:, None], 100, 0) == pytest.approx([wanted])
-    padded = np.append(each, np.zeros(50))  # queries that do not differ change nothing
-    assert permutation_test(padded[:, None], 100, 0) == pytest.approx([wanted])
+    assert permutation_test(each) == pytest.approx(wanted)
+    assert permutation_test(np.append(each, np.zeros(50))) == pytest.approx(wanted)  # these change nothing
 
 
 def test_sampled_flips_approximate_all_flips(monkeypatch):
-    each = np.random.default_rng(3).normal(0.05, 0.1, (14, 2))
-    exact = p_values(each)
+    each = np.random.default_rng(3).normal(0.05, 0.1, 14)
+    exact = permutation_test(each)
     monkeypatch.setattr(significance, "MAX_EXACT", 0)
-    assert p_values(each, resamples=50_000) == pytest.approx(exact, abs=0.01)
-    assert (p_values(each, resamples=100) >= 1 / 101).all()  # the order that was seen counts as one
-
-
-def test_p_values_without_differences():
-    assert p_values(np.zeros((5, 2))).tolist() == [1, 1]
-    assert p_values(np.zeros((5, 1)), "wilcoxon").tolist() == [1]
-    assert p_values(np.array([[0.1]]), "t").tolist() == [1]
-    with pytest.raises(tw.InputError, match="Unknown test 'sign'"):
-        p_values(np.ones((3, 1)), "sign")
-
-
-def test_a_pair_has_the_same_p_value_alone_and_with_others(differences):
-    many = np.hstack([differences] * 5)
-    assert p_values(many)[:3] == pytest.approx(p_values(differences))
-    alone, among = bootstrap_intervals(differences[:, :1]), bootstrap_intervals(many)
-    assert (among[0][0], among[1][0]) == pytest.approx((alone[0][0], alone[1][0]))
-    assert p_values(differences, seed=1) != pytest.approx(p_values(differences, seed=2), abs=1e-6)
-
-
-@pytest.mark.parametrize("test", ["permutation", "t", "wilcoxon"])
-@pytest.mark.parametrize("memory", [1 << 22, 1 << 14])  # the second holds only a few columns at once
-def test_pairs_of_systems_are_tested_like_their_differences(test, memory, monkeypatch):
-    monkeypatch.setattr(significance, "MEMORY_LIMIT", memory)
-    values = np.random.default_rng(9).random((45, 12)).round(1)
-    values[:, 3] = values[:, 4]
-    values[:12, 5] = 1 - values[:12, 6]
-    values[12:, 5] = values[12:, 6]  # few differences: all flips are tried
-    first, second = np.triu_indices(12, 1)
-    each = values[:, first] - values[:, second]
-    options = {"resamples": 2000, "seed": 3}
-    found = p_values(values, test, pairs=(first, second), **options)
-    assert found == pytest.approx(p_values(each, test, **options), abs=1e-12)
-    ends = bootstrap_intervals(values, pairs=(first, second), **options)
-    assert np.array(ends) == pytest.approx(np.array(bootstrap_intervals(each, **options)), abs=1e-12)
-
-
-@pytest.mark.parametrize("n", [17, 24, 61])
-def test_sums_of_flips_are_those_of_single_flips(n):
-    values, samples = np.random.default_rng(n).random((n, 2)), 700
-    rng = np.random.default_rng(5)
-    flips = [
-        np.unpackbits(rng.integers(0, 256, (rows, -(-n // 8)), dtype=np.uint8), axis=1, count=n)
-        for rows in (256, 256, 188)
-    ]
-    naive = np.array(
-        [
-            [sum(v for v, flip in zip(column, row, strict=True) if flip) for column in values.T]
-            for row in np.concatenate(flips)
-        ]
-    )
-    assert np.concatenate(list(significance._sum_flipped(values, samples, 5))) == pytest.approx(naive)
-
-
-def test_bootstrap_intervals_agree_with_scipy(differences):
-    low, high = bootstrap_intervals(differences, 0.9, resamples=20_000)
-    for column in range(3):
-        theirs = stats.bootstrap(
-            (differences[:, column],), np.mean, confidence_level=0.9, n_resamples=20_000, method="percentile", rng=2
-        ).confidence_interval
-        assert (low[column], high[column]) == pytest.approx((theirs.low, theirs.high), abs=0.002)
-
-
-def test_number_and_batch_size_of_bootstrap_samples(differences):
-    parts = list(bootstrap_means(differences, 1000, 0))
-    assert sum(len(part) for part in parts) == 1000
-    assert max(part.shape[0] for part in parts) <= 256
-    assert np.concatenate(parts).mean(axis=0) == pytest.approx(differences.mean(axis=0), abs=0.01)
+    assert permutation_test(each) == pytest.approx(exact, abs=0.01)
+    assert permutation_test(np.full(200, 0.1)) == 1 / (1 + significance.FLIPS)  # the order that was seen counts as one
 
 
 def test_very_many_queries_are_summed_in_blocks(monkeypatch):
-    each = np.random.default_rng(4).normal(0.001, 0.1, (5000, 1))
-    whole = p_values(each), bootstrap_intervals(each)
+    each = np.random.default_rng(4).normal(0.001, 0.1, (2000, 3))
+    pair, whole = permutation_test(each[:, 0]), {test: family(each, test=test).test(0, 1) for test in TESTS}
     monkeypatch.setattr(significance, "MAX_BLOCKS", 500)
-    assert sum_in_blocks(each, 0).shape == (500, 1)
-    assert sum_in_blocks(each, 0).mean() == pytest.approx(each.mean())
-    assert p_values(each) == pytest.approx(whole[0], abs=0.03)
-    assert np.array(bootstrap_intervals(each)) == pytest.approx(np.array(whole[1]), abs=3e-4)
-
-
-def test_holm():
-    p = np.array([0.01, 0.04, 0.03, 0.005, 0.9])
-    assert holm(p) == pytest.approx([0.04, 0.09, 0.09, 0.025, 0.9])
-    assert holm(np.array([0.6, 0.7])) == pytest.approx([1, 1])
+    assert sum_in_blocks(each, 0).shape == (500, 3)
+    assert sum_in_blocks(each, 0).mean(axis=0) == pytest.approx(each.mean(axis=0))
+    assert permutation_test(each[:, 0]) == pytest.approx(pair, abs=0.03)
+    for test in TESTS:
+        assert family(each, test=test).test(0, 1).ci == pytest.approx(whole[test].ci, abs=5e-4)
 
 
 def test_effect_size():
     assert effect_size(np.array([1.0, 2.0, 3.0])) == pytest.approx(2)
     assert effect_size(np.array([0.5, 0.5])) is None
     assert effect_size(np.array([0.5])) is None
+
+
+# -- all differences at once ------------------------------------------------------------------------------------------
+
+
+def family(*values: np.ndarray, **options) -> Family:
+    return Family(values, [np.ones(len(values[0]), dtype=bool)] * len(values), **options)
+
+
+def naive_tukey(values: np.ndarray, draws: int, baseline: int | None = None) -> np.ndarray:
+    """The largest difference of means after shuffling each row, sampled without the library."""
+    rng, systems = np.random.default_rng(99), values.shape[1]
+    pairs = (
+        list(itertools.combinations(range(systems), 2)) if baseline is None else [(i, baseline) for i in range(systems)]
+    )
+    largest = []
+    for _ in range(draws):
+        means = np.array([rng.permutation(row) for row in values]).mean(axis=0)
+        largest.append(max(abs(means[i] - means[j]) for i, j in pairs))
+    return np.array(largest)
+
+
+@pytest.mark.parametrize("baseline", [None, 2])
+def test_randomised_tukey_agrees_with_a_naive_computation(baseline):
+    rng = np.random.default_rng(3)
+    values = rng.random((30, 1)) + rng.normal(0, 0.2, (30, 4)) + np.array([0.0, 0.02, 0.05, 0.12])
+    found, largest = family(values, test="tukey", baseline=baseline), naive_tukey(values, 6000, baseline)
+    for i in (0, 1, 3):
+        gap, tested = values.mean(axis=0)[i] - values.mean(axis=0)[2], found.test(i, 2)
+        assert tested.p_value == pytest.approx(np.mean(largest >= abs(gap) - 1e-12), abs=0.02)
+        assert tested.ci[1] - gap == pytest.approx(np.quantile(largest, 0.95), rel=0.03)
+
+
+def test_max_t_agrees_with_a_multivariate_distribution():
+    """With very many queries nothing is shrunk, and the largest of three differences is that of normal variables."""
+    rng = np.random.default_rng(5)
+    values = rng.normal(size=(4000, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.4, 0.0], [0.0, 0.0, 0.5]])
+    found = family(values)
+    each = np.stack([values[:, i] - values[:, j] for i, j in itertools.combinations(range(3), 2)], axis=1)
+    drawn = np.abs(stats.multivariate_normal(cov=np.corrcoef(each.T), allow_singular=True).rvs(200_000, random_state=1))
+    errors = each.std(axis=0, ddof=1) / np.sqrt(len(each))
+    for (i, j), gap, error in zip(itertools.combinations(range(3), 2), each.mean(axis=0), errors, strict=True):
+        tested = found.test(i, j)
+        assert tested.ci[1] - gap == pytest.approx(np.quantile(drawn.max(axis=1), 0.95) * error, rel=0.01)
+        assert tested.p_value == pytest.approx(np.mean(drawn.max(axis=1) >= abs(gap) / error), abs=0.01)
+
+
+def test_one_pair_in_one_measure_is_students_t():
+    values = np.random.default_rng(8).random((12, 2))
+    tested, theirs = family(values).test(0, 1), stats.ttest_rel(values[:, 0], values[:, 1])
+    assert tested.p_value == pytest.approx(theirs.pvalue)
+    assert tested.ci == pytest.approx(tuple(theirs.confidence_interval(0.95)))
+
+
+@pytest.mark.parametrize("test", TESTS)
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 7), st.integers(2, 5), st.integers(0, 10**6), st.sampled_from([0.5, 0.9, 0.95]), st.booleans())
+def test_an_interval_excludes_zero_exactly_if_p_is_small(test, n, systems, seed, confidence, has_baseline):
+    """Values of few steps: equal differences, and statistics that are equal to those of permutations."""
+    rng = np.random.default_rng(seed)
+    values = [rng.integers(0, 3, (n, systems)) / 2 + np.arange(systems) * rng.integers(0, 2) for _ in range(2)]
+    options = {"test": test, "confidence": confidence, "baseline": 1 if has_baseline else None}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(simultaneous, "MAX_DRAWS", 2000)
+        found = family(*values, **options)
+    for measure, (i, j) in itertools.product((0, 1), itertools.permutations(range(systems), 2)):
+        tested, gap = found.test(i, j, measure), values[measure][:, i].mean() - values[measure][:, j].mean()
+        is_shown = tested.p_value < simultaneous.level(confidence)
+        excludes = tested.ci is not None and not tested.ci[0] <= 0 <= tested.ci[1]
+        assert excludes == is_shown
+        assert found.shown(measure)[i, j] == (is_shown and gap > 0)
+        back = found.test(j, i, measure)
+        assert back.p_value == tested.p_value and 0 < tested.p_value <= 1
+        assert (back.ci is None) == (tested.ci is None) and (
+            tested.ci is None or back.ci == pytest.approx((-tested.ci[1], -tested.ci[0]), abs=1e-12)
+        )
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_results_do_not_depend_on_the_order_of_systems(test):
+    values = np.random.default_rng(2).random((40, 6))
+    order = np.random.default_rng(3).permutation(6)
+    found, other = family(values, test=test), family(values[:, order], test=test)
+    for i, j in itertools.combinations(range(6), 2):
+        assert other.test(i, j) == found.test(int(order[i]), int(order[j]))
+
+
+def test_measures_with_other_queries_share_a_family():
+    rng = np.random.default_rng(6)
+    whole, kept = rng.random((50, 3)), rng.random(50) < 0.6
+    found = Family([whole, whole[kept]], [np.ones(50, dtype=bool), kept])
+    assert found.size == 6
+    alone = family(whole)
+    assert found.test(0, 1).p_value > alone.test(0, 1).p_value
+    wide = found.test(0, 1, 1).ci
+    assert wide[1] - wide[0] > found.test(0, 1).ci[1] - found.test(0, 1).ci[0]  # fewer queries
+
+
+def test_equal_differences():
+    """No spread: shown only if enough queries agree in sign; without a difference there is nothing to show."""
+    few, many = (np.stack([np.full(n, 0.5), np.full(n, 0.3), np.full(n, 0.3)], axis=1) for n in (4, 12))
+    assert family(few).test(0, 1) == simultaneous.Tested(3 / 8, None)
+    tested = family(many).test(0, 1)
+    assert tested.p_value == pytest.approx(3 / 2**11) and tested.ci == pytest.approx((0.2, 0.2))
+    assert family(many).test(1, 2) == simultaneous.Tested(1.0, (0.0, 0.0))
+    assert family(many[:1]).test(0, 1) == simultaneous.Tested(1.0, None)
+
+
+def draw_runs(rng: np.random.Generator, n: int, systems: int) -> np.ndarray:
+    """Equal systems whose errors have different sizes and share the difficulty of queries."""
+    return rng.random((n, 1)) + rng.normal(0, 1, (n, systems)) * np.linspace(0.05, 0.3, systems)
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("systems", [3, 6, 10])
+def test_the_best_of_equal_runs_is_seldom_shown_to_be_better(systems, test, monkeypatch):
+    """The best is chosen after looking. Over the rows alone the level would be .069, .131 and .177."""
+    monkeypatch.setattr(simultaneous, "MAX_DRAWS", 500)
+    monkeypatch.setattr(simultaneous, "MIN_DRAWS", 500)
+    rng, false, samples = np.random.default_rng(systems), 0, 250
+    for sample in range(samples):
+        # Tukey HSD permutes labels: it is exact if the errors of systems have one size.
+        values = (
+            draw_runs(rng, 50, systems) if test == "max-t" else rng.random((50, 1)) + rng.normal(0, 0.2, (50, systems))
+        )
+        found = family(values, test=test, seed=sample)
+        best = int(values.mean(axis=0).argmax())
+        false += any(found.test(best, other).p_value < 0.05 for other in range(systems) if other != best)
+    assert false / samples <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / samples)
+
+
+def test_intervals_hold_together(monkeypatch):
+    monkeypatch.setattr(simultaneous, "MAX_DRAWS", 500)
+    monkeypatch.setattr(simultaneous, "MIN_DRAWS", 500)
+    rng, truth, held, samples = np.random.default_rng(1), np.array([0.0, 0.1, 0.1, 0.3, 0.5]), 0, 250
+    for sample in range(samples):
+        found = family(draw_runs(rng, 40, 5) + truth, seed=sample)
+        ends = [(found.test(i, j).ci, truth[i] - truth[j]) for i, j in itertools.combinations(range(5), 2)]
+        held += all(low <= gap <= high for (low, high), gap in ends)
+    assert 0.95 - 3 * np.sqrt(0.05 * 0.95 / samples) <= held / samples < 1
 
 
 def test_bounds_of_one_row_are_those_of_one_more_query_that_loses_all():

@@ -20,7 +20,7 @@ from tiewise.errors import InputError
 
 PHI = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
 STATISTICS = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
-COLUMNS = ["system", "depth", "phi", *STATISTICS, "cost", "pareto"]
+COLUMNS = ["system", "depth", "phi", *STATISTICS[:-1], "rbr_ceiling", "recall", "cost", "pareto"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Case:
     k: int | None
 
     def stages(self, **options):
-        options = {"k": self.k} | options
+        options = {"recall_at": self.k} | options
         return tw.stages(self.reference, self.runs, self.depths, self.phis, **options)
 
     def groups(self, system: str, query: str) -> tuple[list[list[str]], list[list[str]]]:
@@ -140,7 +140,7 @@ def spreads(draw: st.DrawFn, certain: bool) -> tuple[Case, int, float, int, floa
 @given(chosen=spreads(certain=True))
 def test_spread_over_every_set_and_every_order(chosen):
     case, depth, phi, k, recall = chosen
-    rows = list(case.stages().spread(recall, depth=depth, phi=phi, k=k))
+    rows = list(case.stages().spread(recall, depth=depth, phi=phi, recall_at=k))
     found = {(row["system"], row["query"]): row for row in rows}
     assert len(found) == len(rows)
     for key in itertools.product(case.runs, case.reference):
@@ -164,7 +164,7 @@ def test_spread_over_every_set_and_every_order(chosen):
 @given(chosen=spreads(certain=False))
 def test_spread_holds_the_queries_that_have_the_recall_in_every_order(chosen):
     case, depth, phi, k, recall = chosen
-    rows = case.stages().spread(recall, depth=depth, phi=phi, k=k)
+    rows = case.stages().spread(recall, depth=depth, phi=phi, recall_at=k)
     expected = [
         (system, query)
         for system, query in itertools.product(case.runs, case.reference)
@@ -186,7 +186,7 @@ def test_the_ceiling_of_a_recall_is_reached_by_some_set_and_passed_by_none(lengt
         for last in (k + 1, 12 - (depth - hits) + 1):  # the rest right after k, and at the end
             ranks = [*range(1, hits + 1), *range(last, last + depth - hits)]
             sets = {"q": [f"d{rank:02d}" for rank in ranks]}
-            (row,) = tw.stages(reference, {"s": sets}, depth, phi).spread(hits / k, depth=depth, phi=phi, k=k)
+            (row,) = tw.stages(reference, {"s": sets}, depth, phi).spread(hits / k, depth=depth, phi=phi, recall_at=k)
             assert close(row["ceiling"], best)
             assert row["full_upper"] <= best + 1e-12
             assert last != k + 1 or close(row["full_upper"], best)
@@ -195,7 +195,7 @@ def test_the_ceiling_of_a_recall_is_reached_by_some_set_and_passed_by_none(lengt
 def test_the_ceiling_is_that_of_a_set_as_large_as_the_observed_one():
     """One document, though three were asked for: at rank 1 it is as good as can be."""
     reference = {"q": {"a": 4, "b": 3, "c": 2, "d": 1}}
-    (row,) = tw.stages(reference, {"s": {"q": {"a"}}}, 3, 0.5).spread(0.5, depth=3, phi=0.5, k=2)
+    (row,) = tw.stages(reference, {"s": {"q": {"a"}}}, 3, 0.5).spread(0.5, depth=3, phi=0.5, recall_at=2)
     assert row["ceiling"] == row["full"] == 0.5
 
 
@@ -205,14 +205,14 @@ def test_long_lists_with_a_large_tie_group_at_the_cut():
     group = [f"d{place}" for place in range(30, 660)] + [f"u{place}" for place in range(70)]
     head = [f"d{place}" for place in range(20)] + ["u70", "u71"]
     run = dict.fromkeys(head, 2.0) | dict.fromkeys(group, 1.0) | {"d700": 0.5}
-    (row,) = tw.stages({"q": reference}, {"a": {"q": run}}, len(head) + 400, 0.999, k=35).table()
+    (row,) = tw.stages({"q": reference}, {"a": {"q": run}}, len(head) + 400, 0.999, recall_at=35).table()
     weight = [0.001 * 0.999**place for place in range(900)]
     assert close(row["rbr_lower"], math.fsum(weight[:20]) + 400 / 700 * math.fsum(weight[30:660]))
     residual = oracle.expected_residual(900, 700, 400, 2, 70, 0.999)
     assert row["rbr_upper"] - row["rbr_lower"] == pytest.approx(residual, abs=1e-12)
     assert close(row["recall"], (20 + 5 * 400 / 700) / 35)
     assert close(row["rbr_minimum"], math.fsum(weight[:20] + weight[330:660]))
-    assert close(row["rbr_maximum"], math.fsum(weight[:20] + weight[30:430]) + 0.999**900 * (1 - 0.999**2))
+    assert close(row["rbr_maximum"], math.fsum(weight[:20] + weight[30:430]))
 
 
 # -- by hand -------------------------------------------------------------------------------------------------------
@@ -238,7 +238,7 @@ def test_a_cut_inside_a_tie_group_by_hand():
 def test_recall_at_a_cutoff_inside_a_tie_group_of_the_reference():
     """R_2 is a and one of b, c, d: each is in it in one order of three."""
     reference = {"q": {"a": 3, "b": 2, "c": 2, "d": 2}}
-    (row,) = tw.stages(reference, {"s": {"q": {"a", "c"}}}, None, 0.5, k=2).table()
+    (row,) = tw.stages(reference, {"s": {"q": {"a", "c"}}}, None, 0.5, recall_at=2).table()
     assert row["recall"] == pytest.approx((1 + 1 / 3) / 2, abs=1e-15)
 
 
@@ -274,8 +274,8 @@ def test_bounds_enclose_each_other(case):
     for row in [*stages.table(), *stages.per_query()]:
         assert 0 <= row["rbr_minimum"] <= row["rbr_lower"] + 1e-12
         assert row["rbr_lower"] <= row["rbr_upper"] + 1e-12
-        assert row["rbr_upper"] <= row["rbr_maximum"] + 1e-12
-        assert row["rbr_maximum"] <= 1 + 1e-12
+        assert row["rbr_lower"] <= row["rbr_maximum"] + 1e-12
+        assert max(row["rbr_upper"], row["rbr_maximum"]) <= 1 + 1e-12
         assert 0 <= row["recall"] <= 1 + 1e-12
 
 
@@ -284,7 +284,7 @@ def test_bounds_enclose_each_other(case):
 def test_without_ties_there_are_no_extremes(case):
     for row in untied(case).stages().per_query():
         assert close(row["rbr_minimum"], row["rbr_lower"])
-        assert close(row["rbr_maximum"], row["rbr_upper"])
+        assert close(row["rbr_maximum"], row["rbr_lower"])
 
 
 @settings(max_examples=100, deadline=None)
@@ -292,7 +292,7 @@ def test_without_ties_there_are_no_extremes(case):
 def test_deeper_sets_are_never_worse(case):
     """With the tie group that a depth cuts, each set of a depth is part of sets of the next."""
     depths = [1, 2, 3, 4, 5, 6, 7, None]
-    found = by_query(tw.stages(case.reference, case.runs, depths, case.phis, k=case.k))
+    found = by_query(tw.stages(case.reference, case.runs, depths, case.phis, recall_at=case.k))
     for system, query, phi in itertools.product(case.runs, case.reference, case.phis):
         for less, more in itertools.pairwise(depths):
             for column in STATISTICS:
@@ -310,8 +310,8 @@ def test_a_whole_list_is_a_set_as_for_rbr(case):
         assert close(row["rbr_lower"], bounds.lower.expected)
         assert close(row["rbr_upper"], bounds.upper.expected)
         assert close(row["rbr_minimum"], bounds.lower.minimum)
-        assert close(row["rbr_maximum"], bounds.upper.maximum)
-        assert close(row["recall"], tw.recall(observed, case.reference[query]))
+        assert close(row["rbr_maximum"], bounds.lower.maximum)
+        assert close(row["recall"], tw.rankings.recall(observed, case.reference[query]))
 
 
 @settings(max_examples=60, deadline=None)
@@ -320,8 +320,8 @@ def test_a_set_is_a_run_with_all_documents_tied(case, kind):
     sets = {name: {query: kind(docs) for query, docs in run.items()} for name, run in case.runs.items()}
     order = sorted if kind in (set, frozenset) else list
     tied = {name: {q: dict.fromkeys(order(docs), 1.0) for q, docs in run.items()} for name, run in case.runs.items()}
-    as_sets = tw.stages(case.reference, sets, None, case.phis, k=case.k)
-    as_runs = tw.stages(case.reference, tied, None, case.phis, k=case.k)
+    as_sets = tw.stages(case.reference, sets, None, case.phis, recall_at=case.k)
+    as_runs = tw.stages(case.reference, tied, None, case.phis, recall_at=case.k)
     assert list(as_sets.table()) == list(as_runs.table())
     assert list(as_sets.per_query()) == list(as_runs.per_query())
 
@@ -363,6 +363,17 @@ def test_a_query_that_a_first_stage_lacks_counts_as_nothing_found_and_others_are
     found = by_query(stages)
     assert {query for _, query, _, _ in found} == {"q1", "q2"}
     assert [found["part", "q2", 10, 0.5][column] for column in STATISTICS] == [0, 0, 0, 0, 0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(case=cases())
+def test_no_set_is_above_the_ceiling_of_its_depth(case):
+    for row in (*case.stages().table(), *case.stages().per_query()):
+        if row["depth"] is None:
+            assert row["rbr_ceiling"] is None
+        else:
+            assert row["rbr_ceiling"] == 1 - row["phi"] ** row["depth"]
+            assert max(row["rbr_upper"], row["rbr_maximum"]) <= row["rbr_ceiling"] + 1e-12
 
 
 # -- cost and the Pareto frontier ----------------------------------------------------------------------------------
@@ -515,8 +526,8 @@ def test_a_system_called_rerank_has_no_cost_of_its_own():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5])
 def test_the_cutoff_of_recall_is_whole_and_positive(k):
-    with pytest.raises(InputError, match=f"k.*{re_number(k)}"):
-        tw.stages(REFERENCE, {"s": RUN}, 10, 0.5, k=k)
+    with pytest.raises(InputError, match=f"recall_at.*{re_number(k)}"):
+        tw.stages(REFERENCE, {"s": RUN}, 10, 0.5, recall_at=k)
 
 
 @pytest.mark.parametrize("empty", ["depths", "phi"])
@@ -579,8 +590,10 @@ def test_every_form_of_a_run(form, tmp_path):
             return tw.Run.from_columns(*columns)
         return pandas.DataFrame(dict(zip(("query_id", "doc_id", "score"), columns, strict=True)))
 
-    plain = tw.stages(DEEP, {"s": TIED}, [1, 2, None], [0.5, 0.9], k=2)
-    found = tw.stages(given_as(DEEP, "deep.run"), {"s": given_as(TIED, "tied.run")}, [1, 2, None], [0.5, 0.9], k=2)
+    plain = tw.stages(DEEP, {"s": TIED}, [1, 2, None], [0.5, 0.9], recall_at=2)
+    found = tw.stages(
+        given_as(DEEP, "deep.run"), {"s": given_as(TIED, "tied.run")}, [1, 2, None], [0.5, 0.9], recall_at=2
+    )
     assert list(found.table()) == list(plain.table())
     assert list(found.per_query()) == list(plain.per_query())
 
@@ -646,10 +659,10 @@ def test_queries_are_measured_in_blocks(monkeypatch):
         }
 
     second, runs = draw(1), {"a": draw(0.8), "b": draw(0.6)}
-    whole = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], k=2)
+    whole = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], recall_at=2)
     for rows in (1, 7, 40):
         monkeypatch.setattr("tiewise.rankings.rank_biased.BLOCK_ROWS", rows)
-        found = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], k=2)
+        found = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], recall_at=2)
         assert list(found.per_query()) == list(whole.per_query())
         assert list(found.table()) == list(whole.table())
 
@@ -672,7 +685,7 @@ UNTIED = {"q": {"a": 4.0, "b": 3.0, "c": 2.0, "d": 1.0}}
         (UNTIED, {"q": {"a", "b"}}, {"depths": [4]}, {}),  # a set is complete
         (TIED_END, UNTIED, {"depths": [2]}, {"the reference": 1}),
         (TIED_END, UNTIED, {"depths": [2], "phi": 0.001}, {}),  # its weight does not show
-        (TIED_END, UNTIED, {"depths": [2], "phi": 0.001, "k": 3}, {"the reference": 1}),
+        (TIED_END, UNTIED, {"depths": [2], "phi": 0.001, "recall_at": 3}, {"the reference": 1}),
         (TIED_END, TIED_END, {"depths": [4]}, {"the reference": 1, "first": 1}),
     ],
 )

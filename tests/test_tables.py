@@ -10,16 +10,15 @@ import pandas
 import pytest
 
 import tiewise as tw
-from tiewise.tables.data_formats import render_csv, render_json_lines, render_tsv
-from tiewise.tables.estimates import explain_cut_marks
-from tiewise.tables.html import render_html
-from tiewise.tables.latex import render_latex
-from tiewise.tables.markdown import render_markdown
-from tiewise.tables.model import BEST, CUT, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
-from tiewise.tables.records import Rows
-from tiewise.tables.results import Result
-from tiewise.tables.text import render_text
-from tiewise.tables.wording import PLAIN, NumberFormat, encodable
+from tiewise.results.base import Result
+from tiewise.results.data_formats import render_csv, render_json_lines, render_tsv
+from tiewise.results.html import render_html
+from tiewise.results.latex import render_latex
+from tiewise.results.markdown import render_markdown
+from tiewise.results.model import BEST, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
+from tiewise.results.rows import Rows
+from tiewise.results.text import render_text
+from tiewise.results.wording import PLAIN, NumberFormat, encodable
 
 COLUMNS = {"system": ["A", "B", "C"], "depth": [10, None, 5], "score": [0.5, 1.0, None], "kept": [True, False, True]}
 
@@ -83,8 +82,7 @@ def test_text():
     lines = render_text(SECTION).splitlines()
     assert lines == [
         "Two runs",
-        "run      nDCG@10             p",
-        "─" * 35,
+        "run                 nDCG@10       p",
         "a_b|<i>  .363* [.359, .368]  0.5000",
         "─" * 35,
         "all      .362¹                    –",
@@ -97,10 +95,25 @@ def test_text():
     assert "\x1b[1m" in render_text(SECTION, colour=True)
 
 
-def test_wide_tables_are_split_between_numbers():
-    text = render_text(Section([TABLE]), width=30)
-    assert text.count("a_b|<i>") == 2 and max(map(len, text.splitlines())) <= 30
-    assert ".363* [.359, .368]" in text  # a number and its range stay together
+def test_a_row_is_one_line():
+    """Numbers are never cut, and rows are never split over tables: only names are folded."""
+    wide = Table(columns_of(["run", *[f"column {n}" for n in range(9)]], []), [("x" * 70, *[".123 – .456"] * 9)])
+    assert len(render_text(Section([wide]), width=200).splitlines()) == 2
+    narrow = render_text(Section([TABLE]), width=30)
+    assert narrow.count("a_b|<i>") == 1 and ".363* [.359, .368]" in narrow
+    long = render_text(Section([Table(columns_of(["run"], ["AP"]), [("a name " * 12, 0.5)])]), width=40)
+    assert max(map(len, long.splitlines())) <= 40 and "0.5000" in long
+
+
+def test_groups_of_columns():
+    columns = (Column("run"), *(Column("value", align="right", group=one) for one in ("nDCG@10", "a long measure")))
+    table = Table(columns, [("bm25", ".4", ".5")])
+    assert render_text(Section([table])) == (
+        "       nDCG@10   a long measure\nrun      value            value\nbm25        .4               .5\n"
+    )
+    assert "| run | nDCG@10 value | a long measure value |" in render_markdown(Section([table]))
+    assert '<th colspan="1"' in render_html(Section([table]))
+    assert r"\multicolumn{1}{c}{nDCG@10} & \multicolumn{1}{c}{a long measure} \\" in render_latex(Section([table]))
 
 
 def test_markdown():
@@ -137,12 +150,6 @@ def test_latex_keeps_signs_and_writes_zeros():
     table = Table(columns_of(["run.5"], ["gap", "half"]), [("v.5", "+.004", "±.055")], title="p = .04")
     text = render_latex(Section([table]))
     assert "retain-explicit-plus" in text and r"v.5 & +0.004 & $\pm$0.055 \\" in text and r"\caption{p = 0.04.}" in text
-
-
-@pytest.mark.parametrize("detail", ["", "[.1, .3]"])
-def test_a_legend_speaks_of_brackets_only_if_there_are_some(detail):
-    table = explain_cut_marks(Table(columns_of(["run"], ["AP"]), [("a", Cell(".2", detail, mark=CUT))]))
-    assert ("brackets" in table.notes[-1]) is bool(detail) and "cut inside a tie group" in table.notes[-1]
 
 
 def test_wide_tables_span_both_columns_in_latex():
@@ -211,7 +218,7 @@ def results():
         several,
         compared,
         compared.pair("tied", "late"),
-        compared.leaderboard(),
+        compared.ranking(),
         audit,
         audit.fidelity,
         tw.similarity(runs, "RBO"),
@@ -230,11 +237,9 @@ def test_every_result_converts(result):
     assert result._repr_html_().startswith("<div")
 
 
-def test_a_comparison_is_its_leaderboards_to_programs():
+def test_a_comparison_is_its_pairs_to_programs():
     frame = results()[0].to_frame()
-    assert (
-        list(frame.columns[:3]) == ["measure", "rank", "system"] and list(frame["measure"]) == ["RR"] * 3 + ["P@1"] * 3
-    )
+    assert list(frame.columns[:3]) == ["measure", "a", "b"] and list(frame["measure"]) == ["RR"] * 3 + ["P@1"] * 3
     pair = results()[2].to_frame()
     assert len(pair) == 1 and pair["difference.expected"].iloc[0] == 0.125
 
@@ -273,21 +278,19 @@ def test_every_format_shows_the_same_marks(weak):
     report = tw.evaluate(qrels, runs["one"], ["LogAP", "alpha_nDCG@20"], complete=True)
     assert report["LogAP"].method["expected"] == "sampled" and report["alpha_nDCG@20"].method["extremes"] == "bound"
     for result in (report, compared):
-        text = result.to_markdown()
+        text = result.to_markdown(wide=True)
         log, alpha = (next(line for line in text.splitlines() if line.startswith(f"| {m}")) for m in ("LogAP", "alpha"))
-        assert "| ~−" in log and "[≥" in alpha and "≤" in alpha and "~0" not in alpha.split("]")[0]
-        assert "bar:" not in text.lower() and "line:" not in text.lower()
-        tex = result.to_latex(intervals="ties" if result is compared else True)
-        assert r"$\geq$" in tex and r"$\leq$" in tex and "bar:" not in tex.lower()
+        assert "| ~−" in log and "≥" in alpha and "≤" in alpha and not re.search(r"\| ~[.\d]", alpha.split("≥")[0])
+        tex = compared.to_latex(intervals="ties") if result is compared else result.to_latex()
+        assert r"$\geq$" in tex and r"$\leq$" in tex
         assert not set("≥≤") & set("".join(line for line in tex.splitlines() if not line.startswith("%")))
-        html = result._repr_html_()
-        assert "≥" in html and "bar: " in html.lower()
+    assert "≥" in report._repr_html_()
     frame = report["LogAP"].to_frame()
     assert frame["expected"][0] == report["LogAP"].expected  # a number, without the mark
 
 
-def test_legends_stay_where_bars_are_not_drawn(weak):
-    assert "p by a paired permutation test" in weak[2].to_markdown()
+def test_what_columns_mean_is_explained_on_demand(weak):
+    assert "max-t" in weak[2].to_markdown(explain=True) and "max-t" not in weak[2].to_markdown()
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp932", "euc_jp", "cp1252"])

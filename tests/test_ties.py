@@ -263,3 +263,29 @@ def test_ids_that_differ_behind_their_first_sixteen_bytes(order, tmp_path):
     ranked = sorted(docs, key=str.encode, reverse=order == "docid-desc")
     found = tie_groups({"q": dict.fromkeys(docs, 1)}, tmp_path / "run.trec", [order])
     assert found.before[order].tolist() == [ranked.index(doc) for doc in docs]
+
+
+@pytest.mark.parametrize("order", ["docid-desc", "docid-asc", "given"])
+def test_a_run_with_broken_ties_has_the_oblivious_value_of_that_order(order):
+    rng = random.Random(5)
+    docs = [f"d{i}" for i in range(12)]
+    run = {f"q{q}": {doc: float(rng.randint(0, 3)) for doc in rng.sample(docs, 9)} for q in range(20)}
+    qrels = {query: {doc: rng.randint(0, 2) for doc in rng.sample(docs, 5)} for query in run}
+    broken = tw.break_ties(run, order=order)
+    before = tw.evaluate(qrels, run, ["nDCG@3", "AP"], oblivious=order, complete=True)
+    after = tw.evaluate(qrels, broken, ["nDCG@3", "AP"], complete=True)
+    assert broken.tied_rows == 0
+    for measure in before:
+        assert before[measure].range > 0.01
+        assert after[measure].expected == pytest.approx(before[measure].oblivious, abs=1e-12)
+
+
+def test_ties_broken_by_the_rank_column_and_by_an_order_that_is_unknown():
+    run = Run.from_columns(["q"] * 3, ["a", "b", "c"], [1.0, 1.0, 1.0], rank=[3, 1, 2])
+    assert list(tw.break_ties(run, order="rank").to_dict()["q"]) == ["b", "c", "a"]
+    nearest = tw.break_ties({"q": {"a": 1.0, "b": 2.0, "c": 1.0}}, order="docid-asc", distances=True)
+    assert list(nearest.to_dict()["q"]) == ["a", "c", "b"]
+    with pytest.raises(InputError, match="no rank column"):
+        tw.break_ties({"q": {"a": 1.0}}, order="rank")
+    with pytest.raises(InputError, match="Unknown tie-break order 'sideways'"):
+        tw.break_ties(run, order="sideways")

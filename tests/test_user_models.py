@@ -164,7 +164,7 @@ def test_bad_parameters(name, message):
 def test_the_page_of_a_measure_that_is_not_defined_in_every_order(tmp_path):
     qrels = {"q": {"a": 1}, "p": {"a": 1, "b": 1}}
     runs = {name: {q: {"a": 1.0, "b": 1.0, "c": score} for q in qrels} for name, score in (("A", 1.0), ("B", 0.5))}
-    tw.write_report(
+    tw.write_page(
         qrels, runs, tmp_path / "page.html", measures=["Accuracy@2", "INST", "P(judged_only=True)@1"], complete=True
     )
     assert "Accuracy@2" in (tmp_path / "page.html").read_text(encoding="utf-8")

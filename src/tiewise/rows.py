@@ -5,7 +5,7 @@ Each returns a dictionary of names to rows. Dictionaries can be joined: ``rows.v
 
 from typing import TYPE_CHECKING
 
-from tiewise.tables.optional import lazy_names
+from tiewise.results.optional import lazy_names
 
 if TYPE_CHECKING:
     from tiewise.adapters.protocol_models import model

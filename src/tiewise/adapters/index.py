@@ -7,13 +7,14 @@ finds, how similar the two rankings are, what ties it has, and, with judgments, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from tiewise._version import __version__
 from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.reports import Report
 from tiewise.data.judgments import Qrels
@@ -24,18 +25,20 @@ from tiewise.io.types import QrelsLike
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import MeasureLike
 from tiewise.rankings.run_similarity import Similarity, similarity
+from tiewise.results.base import Result
+from tiewise.results.estimates import record_table
+from tiewise.results.model import Column, Paragraph, Part, Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import PLAIN, NumberFormat, count_noun, format_percent, spell_option
 from tiewise.scoring import Collection
 from tiewise.scoring.ids import IdsLike
 from tiewise.scoring.options import require_int
-from tiewise.tables.model import Cell, Section, Table
-from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, count_noun, format_percent
 from tiewise.ties import tie_groups
 
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["IndexCheck", "Search", "check"]
+__all__ = ["INDEX_KEYS", "IndexCheck", "Search", "check"]
 
 #: A search of an index: queries and k to scores (or distances) and indices, both (queries, k), best first.
 Search = Callable[[Any, int], tuple[Any, Any]]
@@ -43,6 +46,25 @@ Search = Callable[[Any, int], tuple[Any, Any]]
 Found = TypeVar("Found")
 
 MAX_CUTOFFS = 50  # points of the figure
+
+#: The keys of `IndexCheck.to_dict` and of JSON.
+INDEX_KEYS = {
+    "version": "of Tiewise",
+    "k": "how many documents were searched for",
+    "queries": "the number of queries",
+    "rbr": "the measure of the columns `rbr_…`, with its parameters",
+    "rbo": "the measure of the columns `rbo_…`",
+    "notes": "what a reader should know",
+    "searches": "a row for the index and one for the exact search",
+}
+
+EXPLANATION = (
+    "recall@{k}: the share of the first {k} documents of the exact search that the index found, as a mean over the "
+    "orders of exact ties. by tie order: the lowest and the highest that an order can give; same: it changes no digit "
+    "shown. RBR: {RBR}, the same documents weighted by their rank in the exact search; at most: 1 − φᵏ, what k "
+    "documents can have. RBO: {RBO} of the two rankings, if what follows agrees as much as what was seen. tied: the "
+    "share of tied rows. ms/query: all queries at once; of the index the mean of {searches}, of the exact search one."
+)
 
 
 def check(
@@ -137,6 +159,11 @@ class Searched:
     bytes: int | None
 
     @property
+    def means(self) -> list[Estimate]:
+        """The mean of each measure."""
+        return [self.report[measure] for measure in self.report] if self.report else []
+
+    @property
     def milliseconds(self) -> float:
         """The mean time of a query."""
         return 1000 * float(np.mean(self.seconds)) / max(len(self.run.queries), 1)
@@ -151,6 +178,8 @@ class Searched:
 class IndexCheck(Result):
     """An index beside the exact search: `recall`, `rbr`, `rbo`, and both searches, `index` and `exact`."""
 
+    _schema = "tiewise/index/1"
+
     k: int
     index: Searched
     exact: Searched
@@ -158,8 +187,10 @@ class IndexCheck(Result):
     similarities: dict[str, Similarity]  #: of RBR and RBO
 
     def __repr__(self) -> str:
-        found = [f"{name} {cell.text} {cell.detail}".rstrip() for name, cell in self._agreement().items()]
-        return f"<IndexCheck: {', '.join(found)}, {self._n_queries}>"
+        found = (self.recall, self.rbr.lower, self.rbo.extrapolated or self.rbo.lower)
+        recall, rbr, rbo = (PLAIN.number(one.expected) for one in found)
+        ceiling = PLAIN.number(self.rbr_ceiling)
+        return f"<IndexCheck: recall@{self.k} {recall}, RBR {rbr} of {ceiling}, RBO {rbo}, {self._n_queries}>"
 
     @property
     def _n_queries(self) -> str:
@@ -195,15 +226,6 @@ class IndexCheck(Result):
         """recall@k of each query."""
         return {query: self._named(one) for query, one in self.overlap.per_query(f"P@{self.k}").items()}
 
-    def _agreement(self) -> dict[str, Cell]:
-        """recall@k, RBR beside its ceiling, and RBO, extrapolated, beside its residual."""
-        rbo = self.rbo.extrapolated or self.rbo.lower
-        return {
-            f"recall@{self.k}": _estimate_cell(self.recall),
-            "RBR": Cell(PLAIN.number(self.rbr.lower.expected), f"of {PLAIN.number(self.rbr_ceiling)}"),
-            "RBO": Cell(PLAIN.number(rbo.expected), f"residual {PLAIN.number(self.rbo.residual)}"),
-        }
-
     def plot(self, *, title: str = "") -> alt.LayerChart:
         """The share of the exact first r documents that the index found, for r up to k."""
         from tiewise.figures import curve
@@ -218,64 +240,82 @@ class IndexCheck(Result):
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know."""
-        searches = count_noun(len(self.index.seconds), "search", "searches")
-        notes = [
-            f"recall@{self.k}: of the first {self.k} documents of the exact search, over the orders of their ties. "
-            f"{self.similarities['RBR'].measure}: of what the first {self.k} documents can give, 1 − φᵏ. "
-            f"{self.similarities['RBO'].measure}: extrapolated; residual: what is left open behind the lists. "
-            f"ms/query: all queries at once; of the index the mean of {searches}, of the exact search one."
-        ]
         cut = int(np.count_nonzero(self.index.run.ends_tied))
-        if cut:
-            lists = count_noun(len(self.index.run.queries), "list")
-            notes.append(f"{cut:,} of {lists} of the index may have been cut inside a tie group: the last scores tie.")
-        return tuple(notes)
+        lists = count_noun(len(self.index.run.queries), "list")
+        note = f"{cut:,} of {lists} of the index may have been cut inside a tie group: the last scores tie."
+        return (note,) if cut else ()
 
-    def _section(self) -> Section:
-        both = {"index": self.index, "exact": self.exact}
-        columns: dict[str, list[object]] = {
-            "search": list(both),
-            **{name: [cell, Cell("")] for name, cell in self._agreement().items()},
-            "tied": [Cell(format_percent(one.run.tied_share)) for one in both.values()],
+    def _section(self, view: View) -> Section:
+        rows = [self._record(name) for name in self._searches]
+        for row in rows:
+            row |= {"tied_share": format_percent(row["tied_share"]), "ms_per_query": f"{row['ms_per_query']:.3g}"}
+        moves = view.numbers.differ(self.recall.minimum, self.recall.maximum)
+        columns: dict[Column, Sequence[str]] = {
+            Column("search", shown="always"): ["search"],
+            Column("recall", f"recall@{self.k}", "right"): ["recall"],
+            Column("ties", "by tie order", shown="default" if moves else "wide"): ["recall_minimum", "recall_maximum"],
+            Column("rbr_lower", "RBR", "right"): ["rbr_lower"],
+            Column("rbr_ceiling", "at most", "right"): ["rbr_ceiling"],
+            Column("rbo_extrapolated", "RBO", "right"): ["rbo_extrapolated"],
+            Column("tied_share", "tied", "right"): ["tied_share"],
         }
-        for measure in self.index.report or ():
-            columns[str(measure)] = [
-                _estimate_cell(one.report[measure]) for one in both.values() if one.report is not None
-            ]
-        columns["ms/query"] = [_time_cell(one) for one in both.values()]
-        columns["bytes"] = [Cell("" if one.bytes is None else f"{one.bytes:,}") for one in both.values()]
-        return Section([Table.of_columns(columns)], f"{self._n_queries}, k = {self.k}", self.notes)
+        for measure in map(str, self.index.report or ()):
+            columns[Column(f"{measure} expected", "value", "right", group=measure)] = [f"{measure} expected"]
+            ends = [f"{measure} minimum", f"{measure} maximum"]
+            columns[Column(f"{measure} ties", "by tie order", group=measure)] = ends
+        columns |= {Column(name, name.replace("_per_", "/"), "right"): [name] for name in ("ms_per_query", "bytes")}
+        parts: list[Part] = [record_table(rows, columns, view), self._sentence(view.numbers)]
+        if view.explain:
+            searches = count_noun(len(self.index.seconds), "search", "searches")
+            names = {name: one.measure for name, one in self.similarities.items()}
+            parts += ["", Paragraph(EXPLANATION.format(k=self.k, searches=searches, **names), "dim")]
+        else:
+            parts.append(Paragraph(f"How to read this: {spell_option('explain')}", "dim"))
+        return Section(parts, f"{self._n_queries} · k = {self.k}", self.notes)
 
-    def _records(self) -> Table:
-        rows = [self._record(name) for name in ("index", "exact")]
+    def _sentence(self, numbers: NumberFormat) -> str:
+        """How much the index finds, and what that does to the first measure."""
+        ends = self.recall.minimum, self.recall.maximum
+        ties = f", by tie order {numbers.extremes(*ends)}" if numbers.differ(*ends) else ""
+        text = f"The index finds {numbers.number(self.recall.expected)} of the exact first {self.k}{ties}"
+        for ours, exact in list(zip(self.index.means, self.exact.means, strict=True))[:1]:
+            text += f"; {ours.measure} is {numbers.number(ours.expected)}, exact {numbers.number(exact.expected)}"
+        return f"{text}."
+
+    @property
+    def _searches(self) -> dict[str, Searched]:
+        return {"index": self.index, "exact": self.exact}
+
+    def _document(self, view: View) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "k": self.k,
+            "queries": len(self.exact.run.queries),
+            "rbr": self.similarities["RBR"].measure.name,
+            "rbo": self.similarities["RBO"].measure.name,
+            "notes": list(self.notes),
+            "searches": [self._record(name) for name in self._searches],
+        }
+
+    def _records(self, view: View) -> Table:
+        rows = [self._record(name) for name in self._searches]
         return Table.of_records(rows[0], rows)
 
-    def _record(self, name: str) -> dict[str, object]:
-        one: Searched = getattr(self, name)
-        is_index = name == "index"
-        record: dict[str, object] = {"search": name, "k": self.k, "queries": len(one.run.queries)}
-        for part in ("expected", "minimum", "maximum"):
-            record["recall" if part == "expected" else f"recall_{part}"] = (
-                getattr(self.recall, part) if is_index else None
-            )
-        for measure, bounds in (("rbr", self.rbr), ("rbo", self.rbo)):
-            for part in ("lower", "extrapolated", "upper"):
-                estimate: Estimate | None = getattr(bounds, part)
-                record[f"{measure}_{part}"] = estimate.expected if is_index and estimate is not None else None
-        record["rbr_ceiling"] = self.rbr_ceiling if is_index else None
-        record["rbo_residual"] = self.rbo.residual if is_index else None
-        record["tied_share"] = one.run.tied_share
-        for measured in one.report or ():
-            for part in ("expected", "minimum", "maximum"):
-                record[f"{measured} {part}"] = getattr(one.report[measured], part) if one.report else None
-        return record | {"ms_per_query": one.milliseconds, "ms_std": one.milliseconds_std, "bytes": one.bytes}
-
-
-def _estimate_cell(estimate: Estimate) -> Cell:
-    ends = PLAIN.interval(estimate.minimum, estimate.maximum) if estimate.range else ""
-    return Cell(PLAIN.number(estimate.expected), ends)
-
-
-def _time_cell(one: Searched) -> Cell:
-    std = one.milliseconds_std
-    return Cell(f"{one.milliseconds:.3g}", "" if std is None else f"± {std:.2g}")
+    def _record(self, name: str) -> dict[str, Any]:
+        one, parts = self._searches[name], ("expected", "minimum", "maximum")
+        found = {"recall" if part == "expected" else f"recall_{part}": getattr(self.recall, part) for part in parts}
+        found |= {f"rbr_{part}": getattr(self.rbr, part).expected for part in ("lower", "upper")}
+        bounds = {part: getattr(self.rbo, part) or Estimate() for part in ("lower", "extrapolated", "upper")}
+        found |= {f"rbo_{part}": one.expected for part, one in bounds.items()}
+        found |= {"rbr_ceiling": self.rbr_ceiling, "rbo_residual": self.rbo.residual}
+        return {
+            "search": name,
+            "k": self.k,
+            "queries": len(one.run.queries),
+            **(found if name == "index" else dict.fromkeys(found)),
+            "tied_share": one.run.tied_share,
+            **{f"{mean.measure} {part}": getattr(mean, part) for mean in one.means for part in parts},
+            "ms_per_query": one.milliseconds,
+            "ms_std": one.milliseconds_std,
+            "bytes": one.bytes,
+        }

@@ -61,7 +61,7 @@ from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.user_models import UserModel, explain_clipped_labels
 from tiewise.metrics.grouped_judgments import Order
 from tiewise.metrics.tool_rules import Rule, rule_for
-from tiewise.tables.optional import installed
+from tiewise.results.optional import installed
 
 __all__ = [
     "CalcResults",

@@ -22,7 +22,7 @@ from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 
 __all__ = ["tie_aware"]
 

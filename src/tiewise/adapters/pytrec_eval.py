@@ -40,7 +40,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, TrecName
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 
 __all__ = [
     "RelevanceEvaluator",

@@ -35,14 +35,13 @@ from tiewise.adapters.last_layer import (
 )
 from tiewise.adapters.replicas import make_replica, unwrap_compiled, without_autocast
 from tiewise.errors import InputError
+from tiewise.results.optional import need
+from tiewise.results.wording import count_noun
+from tiewise.scoring.functions import exp_log_softmax
 from tiewise.scoring.options import require_int
-from tiewise.tables.optional import need
-from tiewise.tables.wording import count_noun
+from tiewise.scoring.row_makers.levels import LEVELS
 
-__all__ = ["LEVELS", "QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision", "last_position_options"]
-
-#: The levels of scores: the model's own, and those of `tiewise.scoring`.
-LEVELS = ("native", *scoring.LEVELS)
+__all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision", "last_position_options"]
 
 
 @dataclass(frozen=True)
@@ -324,7 +323,7 @@ class _YesNo(Reranker):
         return batch
 
     def _native(self, own: Any) -> Any:
-        return own.log_softmax(-1)[:, 1].exp()  # as the model card computes it
+        return exp_log_softmax(own)  # as the model card computes it
 
 
 def last_position_options(model: Any, tokenizer: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import EvaluateNames, Options
+from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
@@ -18,7 +18,7 @@ from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -29,11 +29,12 @@ __all__ = ["DEFAULT_MEASURES", "evaluate", "report_of"]
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 
 
+@takes_options()
 def evaluate(
     qrels: QrelsLike | None,
     run: RunLike,
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
-    **options: Unpack[EvaluateNames],
+    **options: Unpack[OptionNames],
 ) -> Report:
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
 
@@ -41,22 +42,7 @@ def evaluate(
     `Run`; a run may also be `TieGroups`, or a run in shards that `tiewise.adapters.ray.count` counted. For diversity
     measures, judgments are ``{query: {document: {subtopic: label}}}`` or ``read_qrels(path, kind="diversity")``.
 
-    Options:
-
-    - `oblivious` (default ``"trec_eval"``): the order whose value is reported beside the expectation: the name of a
-      tool, or ``"given"``, ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. For a
-      measure that a tool does not have, its usual order is used.
-    - `missing`: judged queries that the run does not have score 0 (``"zero"``, the default), are left out
-      (``"skip"``), or are an ``"error"``. `no_relevant`: the same for queries without a relevant document (``"zero"``
-      or ``"skip"``).
-    - `score_dtype`: round scores to ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.
-    - `depth`: only the first ranks count. `judged_only`: unjudged documents, and those with a label below 0, are
-      removed first, as ``trec_eval -J`` does.
-    - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
-    - `drop_self`: documents with the id of their query are removed first, as BEIR and some tasks of MTEB do;
-      ``oblivious="beir"`` includes it. `distances`: the scores are distances, lowest first; they are negated.
-    - `samples` and `seed`: the number of random orders, and their seed, for the few statistics that have no closed form
-      and too many arrangements of ties to enumerate; `Estimate.method` says which.
+    {options}
 
     >>> import tiewise as tw
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}

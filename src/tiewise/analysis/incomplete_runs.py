@@ -11,13 +11,16 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.estimates import is_wide
-from tiewise.tables.wording import SHORT, cut_lists_note, join_names
+from tiewise.results.estimates import is_wide
+from tiewise.results.wording import NumberFormat, cut_lists_note, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
 __all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open"]
+
+
+THREE = NumberFormat(3, leading_zero=False)
 
 
 def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
@@ -49,27 +52,24 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]], unbounded: S
 
     >>> a = Estimate(expected=0.6354, cut=(0.6314, 0.8959), cut_likely=True)
     >>> b = Estimate(expected=0.4119, cut=(0.3024, 1.0), cut_likely=True)
-    >>> describe_cuts({"R@1000": {"A": a, "B": b}})[:75]
-    ': counting what may be missing, expected R@1000 lies within .6314–.8959 (A)'
-    >>> describe_cuts({"R@1000": {"A": a, "B": b}})[75:]
-    ' and .3024–1.0000 (B), so which is higher is open'
+    >>> describe_cuts({"R@1000": {"A": a, "B": b}})
+    ': R@1000 .631 – .896 (A), .302 – 1.000 (B), so which is higher is open'
     >>> describe_cuts({}, ["G", "infAP"])
-    ': there are no bounds for G and infAP'
+    ': no bounds for G and infAP'
     """
+    open_runs = {name for runs in by_measure.values() for name, one in runs.items() if is_wide(one.open_cut)}
     parts = []
     for measure, runs in by_measure.items():
-        cuts = {name: cut for name, one in runs.items() if (cut := one.open_cut) is not None and is_wide(cut)}
+        cuts = {name: one.open_cut for name, one in runs.items() if is_wide(one.open_cut)}
         if not cuts:
             continue
-        bounds = {name: "–".join(map(SHORT.number, cut)) for name, cut in cuts.items()}
-        within = join_names([f"{ends} ({name})" if name else ends for name, ends in bounds.items()])
+        ends = {name: " – ".join(map(THREE.number, cut or ())) for name, cut in cuts.items()}
+        within = [f"{text} ({name})" if len(open_runs) > 1 else text for name, text in ends.items()]
         groups = ", and that of ".join(join_names(names, limit=5) for names in find_open(runs))
         which = "which is higher" if len(runs) == 2 else f"the order of {groups}"
-        parts.append(f"expected {measure} lies within {within}{f', so {which} is open' if groups else ''}")
-    if parts:
-        parts[0] = f"counting what may be missing, {parts[0]}"
+        parts.append(f"{measure} {', '.join(within)}{f', so {which} is open' if groups else ''}")
     if unbounded:
-        parts.append(f"there are no bounds for {join_names(unbounded, limit=len(unbounded))}")
+        parts.append(f"no bounds for {join_names(unbounded, limit=len(unbounded))}")
     return f": {'; '.join(parts)}" if parts else ""
 
 
@@ -86,7 +86,7 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
         return ""
     unbounded = {name: None for report in reports.values() for name in report.without_bounds if name in by_measure}
     bounds = describe_cuts(by_measure, list(unbounded)) or ", which ranges ignore"
-    return cut_lists_note(f"Lists of {join_names(cut)}", bounds)
+    return cut_lists_note(f"° lists of {join_names(cut)}", bounds)
 
 
 def caption_notes(reports: Mapping[str, Report]) -> list[str]:

@@ -30,7 +30,7 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
 from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.segments import safe_divide
 from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS

@@ -1,10 +1,16 @@
-"""The options of an evaluation: one frozen object. Python, the command line and reports use the same names."""
+"""The options of an evaluation, each declared once: name, type, default and help.
+
+`Options` checks them. `takes_options` puts them into the signature and the documentation of a function, the command
+line makes its own options from them, and a report's provenance holds them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+import inspect
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
@@ -13,14 +19,15 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
 from tiewise.metrics.tool_rules import TOOLS
 
-__all__ = ["EvaluateNames", "OptionNames", "Options"]
+__all__ = ["OptionNames", "Options", "describe_options", "takes_options"]
 
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class OptionNames(TypedDict, total=False):
-    """The options as keywords: see `Options`."""
+    """The options as keywords, for type checkers: see `Options`."""
 
     oblivious: str | None
     missing: Missing
@@ -32,48 +39,80 @@ class OptionNames(TypedDict, total=False):
     drop_self: bool
     distances: bool
     samples: int
-
-
-class EvaluateNames(OptionNames, total=False):
-    """The options of `evaluate` as keywords: see `Options`."""
-
     seed: int
+
+
+def _declare(spec: str, help: str) -> dict[str, str]:
+    """How the command line spells an option, and its help."""
+    return {"spec": spec, "help": help}
 
 
 @dataclass(frozen=True)
 class Options:
     """How a run is evaluated.
 
-    - `oblivious`: the order whose value is reported beside the expectation: the name of a tool, or ``"given"``,
-      ``"docid-desc"``, ``"docid-asc"``, ``"rank"`` (the file's rank column); None for none. For a measure that a tool
-      does not have, its usual order is used; for diversity measures ``"trec_eval"`` means the order of ndeval.
-    - `missing`: judged queries that the run does not have score 0 (``"zero"``), are left out (``"skip"``), or are an
-      ``"error"``. `no_relevant`: the same for queries without a relevant document.
-    - `score_dtype`: round scores to ``"float32"``, ``"float16"``, ``"bfloat16"`` or ``"decimal:3"`` first.
-    - `depth`: only the first ranks count.
-    - `judged_only`: unjudged documents, and those with a label below 0, are removed first, as ``trec_eval -J`` does.
-    - `complete`: the lists are complete, so a list that ends inside a tie group was not truncated there.
-    - `drop_self`: documents with the id of their query are removed first. BEIR does that, so it is on where `oblivious`
-      is ``"beir"``.
-    - `distances`: the scores are distances, lowest first; they are negated.
-    - `samples` and `seed`: the number of random orders, and their seed, for statistics that have no closed form and too
-      many arrangements of ties to enumerate.
-
     >>> Options(depth=10).to_dict()["depth"]
     10
     """
 
-    oblivious: str | None = "trec_eval"
-    missing: Missing = "zero"
-    no_relevant: NoRelevant = "zero"
-    score_dtype: str | None = None
-    depth: int | None = None
-    judged_only: bool = False
-    complete: bool = False
-    drop_self: bool = False
-    distances: bool = False
-    samples: int = SAMPLING.samples
-    seed: int = SAMPLING.seed
+    oblivious: str | None = field(
+        default="trec_eval",
+        metadata=_declare(
+            "--oblivious NAME",
+            "The order of ties whose value is reported beside the expectation: that of a tool (trec_eval, pytrec_eval, "
+            "ir_measures, sentence-transformers ...), given, docid-desc, docid-asc, rank (the rank column), or none.",
+        ),
+    )
+    missing: Missing = field(
+        default="zero",
+        metadata=_declare(
+            "--missing zero|skip|error",
+            "Judged queries that are not in the run count as 0, are skipped, or are an error.",
+        ),
+    )
+    no_relevant: NoRelevant = field(
+        default="zero",
+        metadata=_declare("--no-relevant zero|skip", "Queries without a relevant document count as 0, or are skipped."),
+    )
+    score_dtype: str | None = field(
+        default=None,
+        metadata=_declare(
+            "--score-dtype TYPE",
+            "Round scores to float32, float16, bfloat16 or decimal:N first. This can create ties.",
+        ),
+    )
+    depth: int | None = field(
+        default=None, metadata=_declare("-M, --depth N", "Use only the first N ranks of each run.")
+    )
+    judged_only: bool = field(
+        default=False,
+        metadata=_declare(
+            "-J, --judged-only",
+            "Remove unjudged documents, and those with a negative label, from the runs, as trec_eval does.",
+        ),
+    )
+    complete: bool = field(
+        default=False,
+        metadata=_declare("--complete", "The lists are complete: none was truncated inside its last tie group."),
+    )
+    drop_self: bool = field(
+        default=False,
+        metadata=_declare(
+            "--drop-self", "Remove documents that have the id of their query, as BEIR and some tasks of MTEB do."
+        ),
+    )
+    distances: bool = field(
+        default=False, metadata=_declare("--distances", "The scores are distances, lowest first: negate them.")
+    )
+    samples: int = field(
+        default=SAMPLING.samples,
+        metadata=_declare(
+            "--samples N",
+            "The number of random orders for statistics that have no closed form and too many arrangements to "
+            "enumerate.",
+        ),
+    )
+    seed: int = field(default=SAMPLING.seed, metadata=_declare("--seed N", "The seed of random draws."))
 
     def __post_init__(self) -> None:
         if self.missing not in ("zero", "skip", "error") or self.no_relevant not in ("zero", "skip"):
@@ -98,7 +137,7 @@ class Options:
             project(np.zeros(0), self.score_dtype)  # an unknown type is an error
 
     @classmethod
-    def of(cls, function: str, names: OptionNames | EvaluateNames) -> Options:
+    def of(cls, function: str, names: OptionNames) -> Options:
         """Options from the keywords of a function; an unknown one is a TypeError, as for any function."""
         known = {field.name for field in fields(cls)}
         for name in names:
@@ -114,3 +153,41 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """The options by name."""
         return asdict(self)
+
+
+def describe_options(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], str]:
+    """The options that a function takes as keywords, and their documentation as a list.
+
+    They are those of `Options` without the parameters that the function declares by itself, and without those of
+    `takes_options`.
+    """
+    own = inspect.signature(function, follow_wrapped=False).parameters
+    without = {*own, *getattr(function, "_without_options", ())}
+    taken = [one for one in fields(Options) if one.name not in without]
+    parameters = [
+        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+        for one in taken
+    ]
+    return parameters, "\n".join(f"- `{one.name}`: {one.metadata['help']}" for one in taken)
+
+
+def takes_options(*without: str) -> Callable[[Function], Function]:
+    """Decorator: the signature of a function with `**options` shows each of them, and `{options}` their documentation.
+
+    >>> @takes_options("seed")
+    ... def measure(run: str, *, depth: int = 5, **options: Any) -> None:
+    ...     pass
+    >>> list(inspect.signature(measure).parameters)[:4]
+    ['run', 'depth', 'oblivious', 'missing']
+    """
+
+    def decorate(function: Function) -> Function:
+        function._without_options = without  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        added, text = describe_options(function)
+        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
+        function.__doc__ = (function.__doc__ or "").replace("{options}", text.replace("\n", "\n    "))
+        return function
+
+    return decorate

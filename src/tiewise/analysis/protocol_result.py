@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from tiewise.analysis.comparison.system import ORDER_NAMES
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, loss_bounds, max_t_intervals, queries_for_loss
@@ -20,15 +20,64 @@ from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
-from tiewise.tables.model import BEST, Cell, Column, Paragraph, Section, Table
-from tiewise.tables.results import Result
-from tiewise.tables.wording import MISSING, NumberFormat, count_noun, format_percent, merge_notes
+from tiewise.results.base import Result
+from tiewise.results.estimates import is_wide
+from tiewise.results.model import BEST, CUT, Cell, Column, Paragraph, Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import (
+    MISSING,
+    NumberFormat,
+    count_noun,
+    format_percent,
+    join_names,
+    merge_notes,
+    spell_option,
+)
+from tiewise.ties.orders import ORDER_NAMES
 
 __all__ = ["Agreement", "Difference", "MeasuredRow", "Protocol", "Verdict"]
 
 Verdict = Literal["reference", "keeps", "loses", "unknown"]
-#: What an order of ties is called, as in comparisons but for runs in memory; others are named after a tool.
-DATA_ORDERS = ORDER_NAMES | {"given": "the order of the data", "rank": "the order of the rank column"}
+
+
+#: The columns of a protocol, a row for each row and measure, and the keys of `rows` in JSON. Values are fractions.
+PROTOCOL_COLUMNS = {
+    "row": "the name of the row",
+    "measure": "the measure in its canonical spelling",
+    "expected": "the mean over queries and over all orders of ties",
+    "minimum": "the lowest value that an order can give",
+    "maximum": "the highest",
+    "range": "maximum − minimum",
+    "std": "the standard deviation over the orders",
+    "oblivious": "the value in the one order of the table",
+    "bias": "oblivious − expected",
+    "tied_share": "the share of the row's rows that are tied",
+    "difference": "expected less that of the reference",
+    "ci_low": "the 95% interval of the difference, which holds for all rows at once: its lower end",
+    "ci_high": "its upper end",
+    "lower": "the one-sided 95% bound for losses, for all rows at once",
+    "upper": "the one for gains",
+    "differs": "queries in which the value is another",
+    "verdict": "with a largest loss allowed: reference, keeps, loses or unknown",
+    "rbo": "rank-biased overlap with the ranking of the reference",
+    "rbr": "rank-biased recall of the row's first documents in that ranking; of k documents at most 1 − φᵏ",
+    "overlap": "the share of the first documents that both have",
+    "bytes": "of a stored document vector",
+    "seconds": "for all queries",
+}
+#: The keys of `Protocol.to_dict` and of JSON.
+PROTOCOL_KEYS = {
+    "queries": "the number of queries that all rows have",
+    "reference": "the row that others are compared with",
+    "oblivious": "the order of the oblivious values",
+    "cutoff": "of the overlap",
+    "max_loss": "the largest loss allowed",
+    "worst": "what one query can lose",
+    "choice": "the row to take",
+    "sentence": "what the table says",
+    "notes": "what a reader should know",
+    "rows": "the columns above",
+}
 
 
 class Agreement(NamedTuple):
@@ -67,8 +116,8 @@ class MeasuredRow:
 class Protocol(Result):
     """The rows of an experiment, each measured and compared with the reference.
 
-    Values are points, hundredths of a measure, where people read them (`to_markdown`, `to_latex`, notebooks), and
-    fractions in `to_frame` and `to_dict`.
+    Values are points, hundredths of a measure, where people read them (`to_markdown`, `to_latex`, notebooks; else:
+    `in_fractions`), and fractions in `to_frame` and `to_dict`.
 
     >>> import tiewise as tw
     >>> rows = {"float32": {"q": {"a": 0.51, "b": 0.5}}, "bfloat16": {"q": {"a": 0.5, "b": 0.5}}}
@@ -78,6 +127,8 @@ class Protocol(Result):
     >>> found.to_markdown().splitlines()[5]
     '| bfloat16 | 100% | 100.00 | 75.00 | 50.00 | +25.00 | −25.00 | 1 |'
     """
+
+    _schema = "tiewise/protocol/1"
 
     def __init__(
         self,
@@ -95,7 +146,7 @@ class Protocol(Result):
         self.rows, self.measures = tuple(self._rows), tuple(measures)
         self.reference, self.oblivious = reference, oblivious
         self.cutoff = cutoff  #: of the overlap with the reference
-        self.max_loss, self.worst, self._seed = max_loss, worst, seed
+        self.max_loss, self.worst, self._seed, self._numbers = max_loss, worst, seed, Scaled()
         _ = self._estimates  # an error now, if rows have no query in common
         if worst is not None:
             _ = self._differences  # or if a query loses more
@@ -103,11 +154,6 @@ class Protocol(Result):
     def __repr__(self) -> str:
         what = f"{self.measures[0]}, {self._queries}" if self.measures else "no judgments"
         return f"<Protocol: {count_noun(len(self.rows), 'row')}, {what}, reference {self.reference}>"
-
-    @property
-    def has_judgments(self) -> bool:
-        """Whether rows were measured against judgments, not only against the reference."""
-        return bool(self.measures)
 
     def row(self, name: str) -> MeasuredRow:
         """A row, by its name."""
@@ -130,23 +176,32 @@ class Protocol(Result):
     def verdict(self, row: str) -> Verdict | None:
         """Whether a row keeps the reference's quality, in the first measure, up to `max_loss`; None without one.
 
-        "keeps": the lower bound is above −max_loss; "loses": the upper bound is below it; else "unknown".
+        "keeps": the lower bound is above −max_loss; "loses": the upper bound is below it; else "unknown". If lists were
+        probably cut inside a tie group, this must hold whatever was cut off.
         """
         name = self.row(row).name
         if self.max_loss is None or not self.measures:
             return None
         if name == self.reference:
             return "reference"
-        found = self.difference(name)
-        if found.lower > -self.max_loss:
+        found, own, whole = self.difference(name), self._open_by_cuts(name), self._open_by_cuts(self.reference)
+        if found.lower - own[0] - whole[1] > -self.max_loss:
             return "keeps"
-        return "loses" if found.upper < -self.max_loss else "unknown"
+        return "loses" if found.upper + own[1] + whole[0] < -self.max_loss else "unknown"
+
+    def _open_by_cuts(self, name: str) -> tuple[float, float]:
+        """How far below and above its value lists that were probably cut leave the first measure of a row."""
+        mean = self.estimate(name)
+        if mean.expected is None or not is_wide(mean.open_cut):
+            return 0.0, 0.0
+        low, high = mean.open_cut or (mean.expected, mean.expected)
+        return mean.expected - low, high - mean.expected
 
     @property
     def choice(self) -> str | None:
         """Of the rows that keep the quality and save bytes, that with the fewest, then with the highest lower bound.
 
-        Where bytes are not known, every row may be chosen. None without `max_loss`, and if there is none.
+        Where those of the reference are not known, every row may be chosen. None without `max_loss`, or if no row is.
         """
         kept = [name for name in self._candidates if self.verdict(name) == "keeps"]
         return min(kept, key=lambda name: (self.row(name).bytes or 0.0, -self.difference(name).lower), default=None)
@@ -156,7 +211,7 @@ class Protocol(Result):
         """The rows that save bytes; if those of the reference are not known, all but the reference."""
         whole = self.row(self.reference).bytes
         others = [row for row in self._rows.values() if row.name != self.reference]
-        return [row.name for row in others if whole is None or row.bytes is None or row.bytes < whole]
+        return [row.name for row in others if whole is None or (row.bytes is not None and row.bytes < whole)]
 
     @property
     def plot(self) -> Any:
@@ -197,7 +252,7 @@ class Protocol(Result):
         found = {self.reference: Difference(0.0, None, None, 0.0, 0.0, 0)}
         if others:
             values: Floats = np.stack([each[name].expected - whole for name in others], axis=1)
-            lower, upper = loss_bounds(values, self._worst_loss(whole), seed=self._seed)
+            lower, upper = loss_bounds(values, self._worst_loss(measure), seed=self._seed)
             low, high = max_t_intervals(values, seed=self._seed) if len(values) > 1 else (None, None)
             means = sum_over_queries(values) / len(values)
             for at, name in enumerate(others):
@@ -206,8 +261,14 @@ class Protocol(Result):
                 found[name] = Difference(float(means[at]), *ends, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}
 
-    def _worst_loss(self, reference: Floats) -> float:
-        return max(1.0, float(reference.max())) if self.worst is None else self.worst
+    def _worst_loss(self, measure: Measure) -> float:
+        """What one query can lose: 1, the reference's largest value, or, of a measure below 0, the largest loss."""
+        if self.worst is not None:
+            return self.worst
+        each = self._estimates[measure]
+        reference = each[self.reference].expected
+        lost = max(float((reference - one.expected).max()) for one in each.values()) if measure.limits[0] < 0 else 0.0
+        return max(1.0, float(reference.max()), lost)
 
     # -- what is shown --------------------------------------------------------------------------------------------
 
@@ -218,7 +279,7 @@ class Protocol(Result):
     @property
     def order_name(self) -> str:
         """What the order of the oblivious values is called."""
-        return DATA_ORDERS.get(self.oblivious or "", f"as {self.oblivious} prints it")
+        return describe_order(self.oblivious or "")
 
     @property
     def cut_note(self) -> str:
@@ -238,13 +299,29 @@ class Protocol(Result):
     @property
     def sentence(self) -> str:
         """What the table says, in a few sentences."""
-        return self._sentence(Scaled())
-
-    def _sentence(self, numbers: Scaled) -> str:
+        numbers = self._numbers
         if not self.measures:
             return self._describe_overlap()
         parts = self._describe_bias(numbers), self._describe_levels(numbers), self._describe_choice(numbers)
-        return " ".join(filter(None, parts))
+        return " ".join(filter(None, parts)) or self._describe_changes(numbers)
+
+    def _describe_changes(self, numbers: Scaled) -> str:
+        """How far ties and rows change the value, where there is no more to say."""
+        ranges = {name: self.estimate(name).range or 0.0 for name in self.rows}
+        widest = max(ranges, key=ranges.__getitem__)
+        size = numbers.number(ranges[widest])
+        ties = (
+            f"Ties change {widest} by up to {size}"
+            if size != numbers.number(0.0)
+            else "No order of ties changes a digit shown"
+        )
+        others = {name: self.difference(name) for name in self.rows if name != self.reference}
+        if not others:
+            return f"{ties}."
+        name = max(others, key=lambda one: (abs(others[one].mean), others[one].differs))
+        if not others[name].differs:
+            return f"{ties}, and every row has the values of {self.reference}."
+        return f"{ties}; {name} is the farthest from {self.reference}: {numbers.with_half_width(others[name])}."
 
     def _describe_overlap(self) -> str:
         """Which row has the fewest of the reference's first documents."""
@@ -267,23 +344,25 @@ class Protocol(Result):
         printed, side = numbers.number(found.oblivious), ""
         if name != self.reference and (found.oblivious > whole.expected) != (found.expected > whole.expected):
             side = f", {'above' if found.oblivious > whole.expected else 'below'} {self.reference}"
-        if self.oblivious in DATA_ORDERS:
+        if self.oblivious in ORDER_NAMES:
             start = f"In {self.order_name} {name} prints {printed}"
         else:
             start = f"{self.oblivious} prints {printed} for {name}"
         return f"{start}{side}; expected it is {numbers.number(found.expected)}."
 
     def _describe_levels(self, numbers: Scaled) -> str:
-        """What high-precision scoring makes of the range of each row."""
-        parts = []
+        """What high-precision scoring makes of the range of each row, beside that of the reference."""
+        parts, whole = [], self.estimate(self.reference).range or 0.0
         for name in self.rows:
             base, _, level = name.rpartition(" + ")
             if base in self._rows and (before := self.estimate(base).range):
                 after = self.estimate(name).range
-                left = "no ties left" if not self.row(name).tied_share else "no tie matters"
+                left = "no ties left" if self.row(name).tied_share == 0 else "no tie matters"
                 shown = numbers.number(before), numbers.number(after)
                 moved = f"range stays {shown[0]}" if shown[0] == shown[1] else f"range {shown[0]} → {shown[1]}"
                 change = moved if after else left
+                if after and whole > after - ATOL:
+                    change += f" ({self.reference}: {numbers.number(whole)})"
                 parts.append(f"{base} + {level}: {change}")
         return f"{'; '.join(parts)}." if parts else ""
 
@@ -293,118 +372,137 @@ class Protocol(Result):
             return ""
         loss, choice = numbers.amount(self.max_loss, self.measures[0]), self.choice
         if choice is not None:
-            lower = numbers.signed(self.difference(choice).lower)
-            chosen, whole = self.row(choice).bytes, self.row(self.reference).bytes
+            found, chosen, whole = self.difference(choice), self.row(choice).bytes, self.row(self.reference).bytes
             size = "" if chosen is None or whole is None else f": {chosen:,.0f} bytes a vector instead of {whole:,.0f}"
-            return f"Choose {choice}{size}. It loses less than {loss} (95% bound for all rows: {lower})."
+            bound = f"95% bound for all rows: {numbers.signed(found.lower)}"
+            return f"Choose {choice}{size}. It loses less than {loss}{', if anything' * (found.mean >= 0)} ({bound})."
         if not self._candidates:
             return f"Stay with {self.reference}: no row has smaller vectors."
-        if all(self.verdict(name) == "loses" for name in self._candidates):
-            return f"Stay with {self.reference}: every other row loses more than {loss}."
         whole_values = self.estimates(self.reference).expected
-        needed = queries_for_loss(self.max_loss, self._worst_loss(whole_values))
-        if len(whole_values) < needed:
+        needed = queries_for_loss(self.max_loss, self._worst_loss(self.measures[0]))
+        unknown = [name for name in self._candidates if self.verdict(name) == "unknown"]
+        if unknown and len(whole_values) < needed:
             return f"{self._queries} cannot show that a loss is below {loss}; at least {needed:,} could."
-        return f"{self._queries} do not show that a row loses less than {loss}. Stay with {self.reference}."
+        kept = [name for name in self.rows if self.verdict(name) == "keeps"]
+        but = f"{join_names(kept)} keep{'s' * (len(kept) == 1)} the quality, but not in fewer bytes. " if kept else ""
+        if unknown:
+            names = join_names(unknown, "or")
+            return f"{but}{self._queries} do not show that {names} loses less than {loss}. Stay with {self.reference}."
+        others = "every row with smaller vectors" if kept else "every other row"
+        return f"{but}Stay with {self.reference}: {others} loses more than {loss}."
 
-    def to_markdown(self, *, wide: bool = False, fractions: bool = False) -> str:
-        """The table as Markdown; `wide`: with all columns; `fractions`: not in points."""
-        from tiewise.tables.markdown import render_markdown
+    def in_fractions(self) -> Protocol:
+        """The same result, which shows fractions and not points.
 
-        return render_markdown(self._section(wide=wide, fractions=fractions))
-
-    def to_latex(self, name: str = "", *, fractions: bool = False) -> str:
-        r"""The table of a paper, which needs ``\usepackage{booktabs}``: one line, with the `name` of the model.
-
-        With more than four rows beside the reference, it has a line for each row. `latex_of` makes a table of several
-        models.
+        >>> import tiewise as tw
+        >>> found = tw.protocol({"q": {"a": 1}}, {"float32": {"q": {"a": 0.5, "b": 0.4}}}, "RR", complete=True)
+        >>> found.in_fractions().to_markdown().splitlines()[4]
+        '| float32 | 0% | 1.0000 | 1.0000 | 0 | 0 |'
         """
-        return self.latex_of({name: self}, fractions=fractions) if self.measures else super().to_latex()
+        made = copy(self)
+        made._numbers = Scaled(points=False)
+        return made
+
+    def _latex(self, view: View) -> str:
+        return self.latex_of({"": self}) if self.measures else super()._latex(view)
 
     @staticmethod
-    def latex_of(protocols: Mapping[str, Protocol], *, fractions: bool = False) -> str:
-        """The table of a paper: a line for each model by name, with obl, E, range and bias of each row."""
+    def latex_of(protocols: Mapping[str, Protocol]) -> str:
+        r"""The table of a paper, which needs ``\usepackage{booktabs}``: a line for each model by name.
+
+        It has obl, E, range and bias of each row; if that line is too wide for a page, a line for each row.
+        """
         from tiewise.analysis.protocol_latex import paper_table
 
-        return paper_table(protocols, Scaled(not fractions))
+        numbers = next(iter(protocols.values()))._numbers if protocols else Scaled()
+        return paper_table({name: one.to_dict() for name, one in protocols.items()}, numbers)
 
-    def _section(self, *, wide: bool = False, fractions: bool = False) -> Section:
-        numbers = Scaled(not fractions)
+    def _section(self, view: View) -> Section:
         if self.measures:
-            tables = [self._table(measure, numbers, wide=wide) for measure in self.measures]
+            tables = [self._table(measure, view) for measure in self.measures]
         else:
-            tables = [self._similarity_table()]
-        said = self._sentence(numbers)
-        return Section([*tables, *([Paragraph(said)] if said else [])], "", self.notes)
+            tables = [self._similarity_table(view)]
+        said = [self.sentence]
+        if self.measures and self.max_loss is None and len(self.rows) > 1:
+            said.append(f"For a choice add {spell_option('max_loss', 0.01)}.")
+        return Section([*tables, *map(Paragraph, filter(None, said))], "", self.notes)
 
-    def _table(self, measure: Measure, numbers: Scaled, *, wide: bool) -> Table:
-        each = {name: self.estimate(name, measure) for name in self.rows}
+    def _table(self, measure: Measure, view: View) -> Table:
+        numbers, each = self._numbers, {name: self.estimate(name, measure) for name in self.rows}
         obl = "" if self.oblivious is None else f" · obl: {self.order_name}"
         title = f"{numbers.unit(measure)} · {self._queries}{obl} · reference {self.reference}"
-        columns: dict[str, list[Any]] = {
-            "row": [Cell(name, mark=BEST if name == self.choice else "") for name in self.rows],
-            "tied": [_percent(self._rows[name].tied_share) for name in self.rows],
-            "obl": [numbers.number(one.oblivious) for one in each.values()],
-            "E": [numbers.number(one.expected) for one in each.values()],
-            "range": [numbers.size(one.range) for one in each.values()],
-            "bias": [numbers.signed(one.bias) for one in each.values()],
+        columns: dict[Column, list[Any]] = {
+            Column("row", shown="always"): [Cell(n, mark=BEST if n == self.choice else "") for n in self.rows],
+            _number("tied_share", "tied"): [_percent(self._rows[name].tied_share) for name in self.rows],
         }
-        if self.oblivious is None:
-            del columns["obl"], columns["bias"]
-        if wide:
-            columns["std"] = [numbers.size(one.std) for one in each.values()]
-            columns["CV"] = [format_percent(one.std / (one.expected or 1) if one.std else 0.0) for one in each.values()]
+        if self.oblivious is not None:
+            columns[_number("oblivious", "obl")] = [numbers.number(one.oblivious) for one in each.values()]
+        columns[_number("expected", "E")] = [
+            Cell(numbers.number(one.expected), mark=CUT if is_wide(one.open_cut) else "") for one in each.values()
+        ]
+        columns[_number("range")] = [numbers.size(one.range) for one in each.values()]
+        if self.oblivious is not None:
+            columns[_number("bias")] = [numbers.signed(one.bias) for one in each.values()]
+        columns[_number("std", wide=True)] = [numbers.size(one.std) for one in each.values()]
+        columns[_number("cv", "CV", wide=True)] = [
+            format_percent(one.std / (one.expected or 1) if one.std else 0.0) for one in each.values()
+        ]
         if len(self.rows) > 1:
-            columns |= self._difference_columns(measure, numbers, wide=wide)
-        if wide:
-            columns |= self._cost_columns()
-            if self.max_loss is not None and measure == self.measures[0]:
-                columns["verdict"] = [self.verdict(name) for name in self.rows]
-        legend = self._legend() if wide and measure == self.measures[-1] else ""
+            columns |= self._difference_columns(measure)
+        columns |= self._cost_columns(wide=True)
+        if self.max_loss is not None and measure == self.measures[0]:
+            columns[Column("verdict", shown="wide")] = [self.verdict(name) for name in self.rows]
+        is_last = measure == self.measures[-1]
+        legend = self._legend() if is_last and (view.wide or view.explain) else ""
         chosen = f"{BEST} chosen." if self.choice is not None else ""
-        return _make_table(columns, title=title, notes=tuple(filter(None, (chosen, legend))))
+        return _make_table(columns, title=title, notes=tuple(filter(None, (chosen, legend)))).choose(view)
 
-    def _difference_columns(self, measure: Measure, numbers: Scaled, *, wide: bool) -> dict[str, list[Any]]:
+    def _difference_columns(self, measure: Measure) -> dict[Column, list[Any]]:
+        numbers = self._numbers
         found = {name: None if name == self.reference else self.difference(name, measure) for name in self.rows}
-        columns = {
-            f"to {self.reference} ±95%": ["" if one is None else numbers.with_half_width(one) for one in found.values()]
-        }
-        columns["differ"] = ["" if one is None else f"{one.differs:,}" for one in found.values()]
-        if wide:
-            columns["bounds"] = [
+        return {
+            _number("difference", f"to {self.reference} ±95%"): [
+                "" if one is None else numbers.with_half_width(one) for one in found.values()
+            ],
+            _number("differs", "differ"): ["" if one is None else f"{one.differs:,}" for one in found.values()],
+            _number("bounds", wide=True): [
                 "" if one is None else f"{numbers.signed(one.lower)}, {numbers.signed(one.upper)}"
                 for one in found.values()
-            ]
-        return columns
+            ],
+        }
 
-    def _similarity_table(self) -> Table:
+    def _similarity_table(self, view: View) -> Table:
         title = f"similarity to {self.reference} · no judgments"
         tied = [_percent(self._rows[name].tied_share) for name in self.rows]
-        return _make_table({"row": list(self.rows), "tied": tied, **self._cost_columns()}, title=title)
+        columns = {Column("row", shown="always"): list(self.rows), _number("tied_share", "tied"): tied}
+        return _make_table(columns | self._cost_columns(wide=False), title=title).choose(view)
 
-    def _cost_columns(self) -> dict[str, list[Any]]:
+    def _cost_columns(self, *, wide: bool) -> dict[Column, list[Any]]:
         """Similarity to the reference, bytes and seconds: those that are known and say something."""
         three, rows = NumberFormat(3, leading_zero=False), list(self._rows.values())
-        columns: dict[str, list[Any]] = {}
+        columns: dict[Column, list[Any]] = {}
         for name, heading in (("rbo", "RBO"), ("rbr", "RBR"), ("overlap", f"overlap@{self.cutoff}")):
             values = [None if row.agreement is None else getattr(row.agreement, name) for row in rows]
             if name != "rbr" or len({three.number(value) for value in values}) > 1:  # rerankers have the same documents
-                columns[heading] = [three.number(value) for value in values]
-        columns["bytes"] = [MISSING if row.bytes is None else f"{row.bytes:,.0f}" for row in rows]
-        columns["seconds"] = [MISSING if row.seconds is None else f"{row.seconds:.3g}" for row in rows]
+                columns[_number(name, heading, wide=wide)] = [three.number(value) for value in values]
+        columns[_number("bytes", wide=wide)] = [MISSING if row.bytes is None else f"{row.bytes:,.0f}" for row in rows]
+        columns[_number("seconds", wide=wide)] = [
+            MISSING if row.seconds is None else f"{row.seconds:.3g}" for row in rows
+        ]
         return {name: cells for name, cells in columns.items() if any(cell != MISSING for cell in cells)}
 
     def _legend(self) -> str:
         """What the columns of the wide table mean."""
         timed = " and ".join(dict.fromkeys(row.timed for row in self._rows.values() if row.timed))
-        worst = f"{self._worst_loss(self.estimates(self.reference).expected):g}"
+        losses = {f"{self._worst_loss(measure):g}": None for measure in self.measures}
         return (
             "CV: std / E. differ: queries with another value. bounds: 95% on each side, for all rows at once, with one "
-            f"more query that loses or gains {worst}. RBO, RBR, overlap: with the ranking of {self.reference}."
+            f"more query that loses or gains {' or '.join(losses)}. RBO, RBR, overlap: with the ranking of "
+            f"{self.reference}. RBR of k documents is at most 1 − φᵏ, and a row with ties is not quite like itself."
             f"{f' seconds: {timed}, all queries.' if timed else ''}"
         )
 
-    def _records(self) -> Table:
+    def _records(self, view: View) -> Table:
         if not self.measures:
             records = [{"row": name, **self._facts(name)} for name in self.rows]
         else:
@@ -430,10 +528,8 @@ class Protocol(Result):
         similar = dict.fromkeys(Agreement._fields) if row.agreement is None else row.agreement._asdict()
         return {"tied_share": row.tied_share, **similar, "bytes": row.bytes, "seconds": row.seconds}
 
-    def to_dict(self) -> dict[str, Any]:
-        """All as plain values, in fractions: what `write_report` takes and ``--format json`` prints."""
+    def _document(self, view: View) -> dict[str, Any]:
         return {
-            "schema": "tiewise/protocol/1",
             "queries": len(self.estimates(self.reference)) if self.measures else None,
             "reference": self.reference,
             "oblivious": self.oblivious,
@@ -441,9 +537,9 @@ class Protocol(Result):
             "max_loss": self.max_loss,
             "worst": self.worst,
             "choice": self.choice,
-            "sentence": self._sentence(Scaled(points=False)),
+            "sentence": self.in_fractions().sentence,
             "notes": list(self.notes),
-            "rows": self._records().records(),
+            "rows": self._records(view).records(),
         }
 
 
@@ -453,7 +549,7 @@ class Scaled:
 
     points: bool = True
 
-    def unit(self, measure: Measure) -> str:
+    def unit(self, measure: Measure | str) -> str:
         """The name of a measure, and what its numbers are multiplied by."""
         return f"{measure} ×100" if self.points else str(measure)
 
@@ -491,9 +587,17 @@ class Scaled:
         return f"{mean} ±{self.size((difference.ci_high - difference.ci_low) / 2)}"
 
 
-def _make_table(columns: Mapping[str, Sequence[Any]], **fields: Any) -> Table:
-    made = tuple(Column(name, align="left" if name == "row" else "right") for name in columns)
-    return Table(made, list(zip(*columns.values(), strict=True)), **fields)
+def describe_order(oblivious: str) -> str:
+    """What the order of the oblivious values is called."""
+    return ORDER_NAMES.get(oblivious, f"as {oblivious} prints it")
+
+
+def _make_table(columns: Mapping[Column, Sequence[Any]], **fields: Any) -> Table:
+    return Table(tuple(columns), list(zip(*columns.values(), strict=True)), **fields)
+
+
+def _number(name: str, heading: str | None = None, *, wide: bool = False) -> Column:
+    return Column(name, heading, "right", shown="wide" if wide else "default")
 
 
 def _percent(share: float | None) -> str:

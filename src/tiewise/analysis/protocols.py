@@ -7,7 +7,7 @@ a tool or the data has. A row is a run, wherever it comes from: `tiewise.rows` m
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -28,11 +28,11 @@ from tiewise.metrics.aggregation import MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.rankings.run_similarity import mean_overlap, mean_rbo, similarity
-from tiewise.tables.wording import list_examples, spell_option
+from tiewise.results.wording import count_noun, list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["Protocol", "Row", "RowsLike", "protocol"]
+__all__ = ["Protocol", "Row", "RowsLike", "check_settings", "protocol"]
 
 #: How many of the first documents are compared with those of the reference, for a measure without a cutoff.
 DEFAULT_CUTOFF = 10
@@ -51,6 +51,12 @@ class Row:
     seconds: float | None = None  #: for all queries
     timed: str = ""  #: what took these seconds, such as "Tiewise's search"
     note: str = ""  #: what a reader should know of this row
+
+    def __post_init__(self) -> None:
+        for name in ("bytes", "seconds"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and 0 <= float(value) < float("inf")):
+                raise InputError(f"{name}={value!r} of a row is not possible. Give a number from 0 on, or None.")
 
 
 #: The rows of the protocol by name.
@@ -81,8 +87,9 @@ def protocol(
     - `reference`: the row that others are compared with; by default the first.
     - `oblivious`: one order of ties for the table. ``"auto"``: that of the data, if every row knows it, else
       trec_eval's.
-    - `max_loss`: how much of the first measure may be lost. Then rows have a verdict, and `choice` is the one to take.
-      `worst`: what one query can lose at most; by default 1, or the reference's largest value if that is more.
+    - `max_loss`: how much of the first measure may be lost; 0.01 is one point. Then rows have a verdict, and `choice`
+      is the one to take. `worst`: what one query can lose at most; by default 1, or the reference's largest value if
+      that is more.
     - `phi`, `depth`: the persistence of RBO and RBR, and how many ranks they compare.
     - `missing`, `drop_self`, `complete`: as for `evaluate`. `seed`: of the draws behind intervals and bounds.
 
@@ -98,12 +105,9 @@ def protocol(
     first = next(iter(named)) if reference is None else identifier(reference, "row")
     if first not in named:
         raise InputError(f"The reference '{first}' is none of the rows: {list_examples(named, 5)}.")
-    for name, value in (("max_loss", max_loss), ("worst", worst)):
-        if value is not None and not (isinstance(value, Real) and 0 < float(value) < float("inf")):
-            raise InputError(f"{spell_option(name, value)} is not possible. Give a number above 0.")
+    chosen = check_settings(measures, max_loss, worst)
     check_progress(progress)
     judged = None if qrels is None else as_qrels(qrels)
-    chosen = _resolve_measures(measures)
     given = {}
     for name, row in named.items():
         with prefix_errors(f"Row '{name}'"):
@@ -116,19 +120,24 @@ def protocol(
     for name, source in given.items():
         with prefix_errors(f"Row '{name}'"):
             sources[name] = edit_source(source, drop_self=options.drop_self)
-    whole, cutoff = _read_lists(sources[first], judged), chosen[0].cutoff or DEFAULT_CUTOFF
+    compared = _common_queries(sources, judged, options.missing)
+    whole, cutoff = _read_lists(sources[first], compared), chosen[0].cutoff or DEFAULT_CUTOFF
     found = []
     for done, (name, row) in enumerate(named.items(), 1):
         source, report = sources[name], None
         with prefix_errors(f"Row '{name}'"):
             if judged is not None:
                 report = report_of(Evaluation.of(judged, source, options, chosen), chosen)
-            run = _read_lists(source, judged)
+            run = _read_lists(source, compared)
             agreement = _compare(run, whole, phi, depth, cutoff)
             if agreement is None and judged is None:
                 raise InputError(f"It has no query in common with the reference '{first}'.")
         tied = None if run is None else run.tied_share
-        found.append(MeasuredRow(name, report, tied, agreement, row.bytes, row.seconds, row.timed, row.note))
+        note = row.note
+        if judged is None and run is not None and whole is not None:
+            lacks = len(whole.query_index.keys() - run.query_index.keys())
+            note += f" {lacks:,} of {count_noun(len(whole.queries), 'query', 'queries')} are missing." if lacks else ""
+        found.append(MeasuredRow(name, report, tied, agreement, row.bytes, row.seconds, row.timed, note.strip()))
         if progress is not None:
             progress(done, len(named))
     measured = [] if judged is None else chosen
@@ -141,11 +150,24 @@ def protocol(
 def _resolve_rows(rows: RowsLike) -> dict[str, Row]:
     if not isinstance(rows, Mapping) or not rows:
         raise InputError("Give the rows as {name: run}, one or more; tiewise.rows makes them.")
-    return {name: row if isinstance(row, Row) else Row(row) for name, row in by_name(rows, "row").items()}
+    named = by_name(rows, "row")
+    if "" in named:
+        raise InputError("A row has an empty name. Name each row.")
+    return {name: row if isinstance(row, Row) else Row(row) for name, row in named.items()}
 
 
-def _resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
+def check_settings(
+    measures: MeasureLike | Iterable[MeasureLike] = "nDCG@10", max_loss: float | None = None, worst: float | None = None
+) -> list[Measure]:
+    """The measures of a protocol; an error if one of its settings is not possible."""
+    for name, value in (("max_loss", max_loss), ("worst", worst)):
+        is_number = isinstance(value, Real) and not isinstance(value, bool)
+        if value is not None and not (is_number and 0 < float(value) < float("inf")):
+            raise InputError(f"{spell_option(name, value)} is not possible. Give a number above 0; one point is 0.01.")
     chosen = resolve_measures(measures)
+    if max_loss is not None and max_loss >= chosen[0].limits[1]:
+        problem = f"{spell_option('max_loss', max_loss)} is all that {chosen[0]} can lose"
+        raise InputError(f"{problem}. Give a fraction: 0.01 is one point.")
     for one in chosen:
         if one.aggregation is not MEAN:
             raise MeasureError(f"{one} is not a mean over queries, so rows have no mean difference. Use another.")
@@ -158,11 +180,24 @@ def _choose_order(sources: Iterable[RunSource]) -> str:
     return "given" if knows else "trec_eval"
 
 
-def _read_lists(source: RunSource, qrels: Qrels | None) -> Run | None:
-    """The lists of judged queries; None if only tie groups are known."""
+def _common_queries(sources: Mapping[str, RunSource], qrels: Qrels | None, missing: Missing) -> list[str] | None:
+    """The queries that are measured: those that were judged and, if others are skipped, that all rows have."""
+    if qrels is None:
+        return None
+    kept = list(qrels.queries)
+    if missing == "skip":
+        for source in sources.values():
+            if not isinstance(source, Counted):
+                known = source.rows().query_index
+                kept = [query for query in kept if query in known]
+    return kept
+
+
+def _read_lists(source: RunSource, queries: Sequence[str] | None) -> Run | None:
+    """The lists of some queries, or all; None if only tie groups are known."""
     if isinstance(source, Counted):
         return None
-    return source.rows() if qrels is None else source.rows().select_queries(qrels.queries)
+    return source.rows() if queries is None else source.rows().select_queries(queries)
 
 
 def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cutoff: int) -> Agreement | None:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.analysis.incomplete_runs import caption_notes, describe_cuts
+from tiewise.analysis.incomplete_runs import describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
+from tiewise.analysis.tool_values import ToolTable, ToolValue
 from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
@@ -22,11 +23,12 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, task_drops_self, tool_for
-from tiewise.tables.estimates import is_wide
-from tiewise.tables.optional import data_frame, need
-from tiewise.tables.results import Result
-from tiewise.tables.wording import (
-    PLAIN,
+from tiewise.results.base import Result
+from tiewise.results.estimates import is_wide
+from tiewise.results.optional import data_frame, need
+from tiewise.results.view import View
+from tiewise.results.wording import (
+    cached_by_spelling,
     count_noun,
     cut_lists_note,
     describe_chance,
@@ -35,17 +37,18 @@ from tiewise.tables.wording import (
     spell_option,
     trend_note,
 )
+from tiewise.ties.orders import name_order
 
 if TYPE_CHECKING:
-    from tiewise.tables.model import Section, Table
+    from tiewise.analysis.report_tables import Reports
+    from tiewise.results.model import Section, Table
 
-__all__ = ["Provenance", "Report", "ToolTable", "ToolValue", "method_notes"]
+__all__ = ["Provenance", "Report", "method_notes"]
 
 #: From here on, an order is so far from random that it may depend on the labels.
 Z_LIMIT = 4.0
 
 _TEXTS = {"measure", "query", "expected_method", "extremes_method", "std_method"}
-_FIELDS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 
 
 @dataclass(frozen=True)
@@ -67,18 +70,19 @@ class Provenance(Result):
     new_ties: int | None  #: tied rows that `score_dtype` made
     cut_lists: int  #: lists that end with two or more tied documents, so may have been cut there
 
-    def _section(self) -> Section:
-        from tiewise.tables.model import Section, Table
+    def _section(self, view: View) -> Section:
+        from tiewise.results.model import Section, Table
 
         return Section([Table.of_facts(self.to_dict())], "Provenance")
 
-    def to_dict(self) -> dict[str, Any]:
-        """All fields as plain values."""
+    def _document(self, view: View) -> dict[str, Any]:
         return asdict(self)
 
 
 class Report(Result):
     """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
+
+    _schema = "tiewise/evaluation/1"
 
     def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
         self._evaluation, self._estimates = evaluation, dict(estimates)
@@ -163,48 +167,27 @@ class Report(Result):
     def __repr__(self) -> str:
         return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
 
-    def _section(self) -> Section:
-        from tiewise.tables.estimates import estimate_section
-        from tiewise.tables.wording import format_percent
+    def _section(self, view: View) -> Section:
+        return self._shown._section(view)
 
-        from_ = self.provenance
-        tied = "" if from_.tied_share is None else f", {format_percent(from_.tied_share)} of {from_.rows:,} rows tied"
-        orders = self.oblivious_orders
-        cross = f"Line: expected; bar: lowest to highest; cross: order of {', '.join(orders)}." if orders else None
-        title = f"{count_noun(self.queries, 'query', 'queries')}{tied}"
-        explained = cross if any(self[measure].tied for measure in self) else None
-        named = [(measure.name, self[measure]) for measure in self]
-        return estimate_section("measure", named, title=title, legend=explained, notes=self.notes, total=len(self))
+    def _latex(self, view: View) -> str:
+        return self._shown._latex(view)
 
-    def _records(self) -> Table:
-        from tiewise.tables.model import Table
+    @property
+    def _shown(self) -> Reports:
+        from tiewise.analysis.report_tables import Reports
 
-        return Table.of_columns(self.to_columns())
+        return Reports({"": self})
 
-    def to_latex(self, *, intervals: bool = True, digits: int = 3) -> str:
-        r"""The means as a table for a paper, with the range over the orders of ties unless `intervals` is False.
-
-        It needs ``\usepackage{booktabs,siunitx}``.
+    @property
+    def sentence(self) -> str:
+        """What ties do to these numbers, and what to report.
 
         >>> from tiewise import evaluate
-        >>> report = evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR")
-        >>> print(report.to_latex().splitlines()[-4])
-        RR & 0.750 & {\scriptsize {[}0.500, 1.000]} \\
+        >>> evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}, "RR", complete=True).sentence
+        'Ties move RR: report .750 and its range, .500 to 1.000.'
         """
-        from tiewise.tables.estimates import estimate_cell, explain_cut_marks
-        from tiewise.tables.latex import render_latex
-        from tiewise.tables.model import Section, Table, columns_of
-        from tiewise.tables.wording import NumberFormat
-
-        numbers = NumberFormat(digits, leading_zero=False)
-        cells = {measure: estimate_cell(mean, numbers) for measure, mean in self._means.items()}
-        rows = [(one.name, cell if intervals else replace(cell, detail="")) for one, cell in cells.items()]
-        queries = count_noun(self.queries, "query", "queries")
-        explained = "; in brackets the lowest and the highest value" if any(cell.detail for _, cell in rows) else ""
-        title = f"Means over {queries} and all orders of tied documents{explained}"
-        notes = tuple(caption_notes({"the run": self}))
-        table = explain_cut_marks(Table(columns_of(["measure"], ["expected"]), rows, notes=notes))
-        return render_latex(Section([table], title))
+        return self._shown.sentence(View().numbers)
 
     # -- what stands behind it --------------------------------------------------------------------------------
 
@@ -250,6 +233,17 @@ class Report(Result):
         )
 
     @cached_property
+    def constant_lists(self) -> int:
+        """How many lists give all their documents, two or more, one score."""
+        ties = self._evaluation.ties
+        return int(np.count_nonzero(ties.present & (ties.last_start == 0) & (ties.lowest_size > 1)))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether so many lists are constant that the means say nothing about the system."""
+        return self.constant_lists > self._tally.retrieved_queries / 2
+
+    @cached_property
     def cut_lists(self) -> int:
         """How many lists may have been cut inside a tie group into which one of the measures looks."""
         if self._options.complete:
@@ -284,19 +278,19 @@ class Report(Result):
             return ""
         retrieved = int(np.count_nonzero(self._evaluation.ties.present))
         bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
-        return cut_lists_note(f"{self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
+        return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know: cut lists, queries left out, an order that may depend on labels."""
         return (*([self.cut_note] if self.cut_note else []), *self.other_notes)
 
-    @cached_property
+    @cached_by_spelling
     def other_notes(self) -> tuple[str, ...]:
         """The notes without that on cut lists, which several runs have together."""
         return (*self.input_notes, *self._result_notes())
 
-    @cached_property
+    @cached_by_spelling
     def input_notes(self) -> tuple[str, ...]:
         """The notes on what was given: queries left out, ids that do not match, scores that may be distances."""
         from_, notes = self._tally, []
@@ -351,7 +345,7 @@ class Report(Result):
                 if found:
                     far = ", ".join(f"{m} {format_z(z)}" for m, z in found.items())
                     notes.append(
-                        f"In the order of '{order}', {first} documents stand higher among documents of the same score "
+                        f"In {name_order(order)} {first} documents stand higher among documents of the same score "
                         f"than in a random order. In standard deviations from the expected value: {far}; "
                         f"{describe_chance(found.values())}. Check whether the order depends on the labels: candidates "
                         "may have been listed so, or ids may go with their sources."
@@ -438,7 +432,7 @@ class Report(Result):
                 "say tools=True."
             )
         values = (self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values())
-        return ToolTable(tuple(value for value in values if value is not None))
+        return ToolTable(tuple(value for value in values if value is not None), self._means)
 
     def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
         rule = tool.rule(measure)
@@ -487,19 +481,39 @@ class Report(Result):
 
     # -- doors out --------------------------------------------------------------------------------------------
 
-    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
-        """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
+    def _document(self, view: View) -> dict[str, Any]:
         out: dict[str, Any] = {
             "provenance": self.provenance.to_dict(),
+            "sentence": self.sentence,
             "notes": list(self.notes),
-            "measures": {measure.name: mean.to_dict() for measure, mean in self._means.items()},
         }
-        if per_query:
+        if view.summary:
+            out["measures"] = {measure.name: mean.to_dict() for measure, mean in self._means.items()}
+        if view.per_query:
             out["queries"] = {
                 measure.name: {query: estimate.to_dict() for query, estimate in found.items()}
                 for measure, found in self._estimates.items()
             }
         return out
+
+    def _records(self, view: View) -> Table:
+        from tiewise.analysis.report_tables import REPORT_COLUMNS
+        from tiewise.results.model import Table
+
+        return Table.of_records([name for name in REPORT_COLUMNS if name != "run"], self._rows(view))
+
+    def _rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """A row for each measure and query; the query of a mean is ``all``."""
+        for measure, found in self._estimates.items():
+            if view.per_query:
+                for query, estimate in found.items():
+                    yield {"measure": measure.name, "query": query, **_flatten(estimate)}
+            if view.summary:
+                yield {"measure": measure.name, "query": "all", **_flatten(self._means[measure])}
+
+    def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
+        """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
+        return self._to_dict(View(per_query=per_query))
 
     def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
         """`to_dict` as JSON; what does not apply is null."""
@@ -507,71 +521,27 @@ class Report(Result):
 
         return json.dumps(self.to_dict(per_query=per_query), indent=indent, ensure_ascii=False)
 
-    def rows(self, *, per_query: bool = False) -> Iterator[tuple[str, str, Estimate]]:
-        """``(measure, query, estimate)``; the query of a mean is ``"all"``."""
-        for measure, found in self._estimates.items():
-            if per_query:
-                yield from ((measure.name, query, estimate) for query, estimate in found.items())
-            yield measure.name, "all", self._means[measure]
-
-    def to_columns(self, *, per_query: bool = False) -> dict[str, list[Any]]:
-        """The rows as columns: measure, query, and one for each statistic."""
-        rows = list(self.rows(per_query=per_query))
-        columns: dict[str, list[Any]] = {"measure": [row[0] for row in rows], "query": [row[1] for row in rows]}
-        for name in _FIELDS:
-            columns[name] = [getattr(estimate, name) for _, _, estimate in rows]
-        for place, name in enumerate(("cut_lower", "cut_upper")):
-            columns[name] = [estimate.cut and estimate.cut[place] for _, _, estimate in rows]
-        for name in ("expected", "extremes", "std"):
-            columns[f"{name}_method"] = [estimate.method[name] for _, _, estimate in rows]
-        columns["standard_error"] = [estimate.standard_error for _, _, estimate in rows]
-        return columns
-
     def to_frame(self, *, per_query: bool = False) -> Any:
-        """The rows as a pandas data frame (polars where pandas is missing)."""
-        columns = self.to_columns(per_query=per_query)
-        # What does not apply is NaN in numbers, as it is in data frames.
-        return data_frame({n: c if n in _TEXTS else np.array(c, dtype=np.float64) for n, c in columns.items()})
+        """The rows as a pandas data frame (polars where pandas is missing); what does not apply is NaN in numbers."""
+        return data_frame(self._columns(per_query))
 
     def to_arrow(self, *, per_query: bool = False) -> Any:
         """The rows as an Arrow table."""
         arrow = need("pyarrow", "An Arrow table", "arrow")
-        columns = self.to_columns(per_query=per_query)
-        kinds = {n: arrow.string() if n in _TEXTS else arrow.float64() for n in columns}
-        return arrow.table({n: arrow.array(c, kinds[n]) for n, c in columns.items()})
+        return arrow.table({n: arrow.array(c, from_pandas=True) for n, c in self._columns(per_query).items()})
+
+    def _columns(self, per_query: bool) -> dict[str, Any]:
+        table = self._records(View(per_query=per_query))
+        columns = {column.name: table.values(column.name) for column in table.columns}
+        return {n: c if n in _TEXTS else np.array(c, dtype=np.float64) for n, c in columns.items()}
 
 
-@dataclass(frozen=True)
-class ToolValue:
-    """What one tool would print for one measure; None, with the reason in `note`, if that cannot be known."""
-
-    tool: str
-    version: str
-    measure: str
-    value: float | None
-    bias: float | None
-    note: str
-
-
-class ToolTable(Result, tuple[ToolValue, ...]):
-    """What the known tools would print, one row for each tool and measure."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        lines = [f"{'measure':<12} {'tool':<32} {'prints':>8} {'bias':>8}"]
-        for row in self:
-            value = "-" if row.value is None else f"{row.value:.4f}"
-            bias = "-" if row.bias is None else f"{row.bias:+.4f}"
-            lines.append(f"{row.measure:<12} {row.tool:<32} {value:>8} {bias:>8}  {row.note}".rstrip())
-        return "\n".join(lines)
-
-    def _section(self) -> Section:
-        from tiewise.tables.model import Section, Table
-
-        names = ("measure", "tool", "version", "value", "bias", "note")
-        columns = {name: [getattr(row, name) for row in self] for name in names}
-        return Section([Table.of_columns(columns, {"bias": PLAIN.signed})], "What each tool prints")
+def _flatten(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as the columns of a row."""
+    plain = estimate.to_dict()
+    for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
+        plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))
+    return plain | {f"{name}_method": word for name, word in estimate.method.items()}
 
 
 _STATISTICS = {"expected": "expected value", "extremes": "range", "std": "std"}

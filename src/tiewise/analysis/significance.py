@@ -1,232 +1,101 @@
-"""Paired significance tests and bootstrap intervals: whether a mean difference could be due to the sample of queries.
+"""Tests of one mean difference over queries, and bounds for several columns at once.
 
-This module is about the sample of queries only, not about ties. Its input has a row for each query and a column for
-each pair of systems; a number is the difference of two expected values. All columns share the same seeded draws. So a
-pair has the same p-value whether it is tested alone or with others, and memory stays bounded. If there are more pairs
-than systems, the columns are those of systems: a mean of differences is the difference of two means.
-
-The t-test and the Wilcoxon test are those of scipy. The permutation test and the bootstrap are our own:
-`scipy.stats.permutation_test` takes longer, the import of `scipy.stats` alone takes longer than either of ours, and
-neither scipy function sums very many queries in blocks.
+This module is about the sample of queries only, not about ties. Its input is the differences of two expected values,
+query by query. `unadjusted_tests` are the tests that papers name, of one pair alone; the intervals and p-values of a
+comparison are those of `simultaneous`.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from numbers import Integral, Real
-from typing import Any, Literal, get_args
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.metrics.estimate import Estimates
-from tiewise.tables.wording import spell_option
+from tiewise.results.wording import spell_option
 
 __all__ = [
     "ATOL",
     "MAX_BLOCKS",
-    "TESTS",
-    "Pairs",
-    "Test",
-    "bootstrap_intervals",
-    "bootstrap_means",
     "check_confidence",
-    "check_options",
     "effect_size",
-    "holm",
     "loss_bounds",
     "max_t_intervals",
     "max_t_quantile",
-    "p_values",
     "permutation_test",
     "queries_for_loss",
-    "query_intervals",
     "sum_in_blocks",
+    "unadjusted_tests",
 ]
-
-Test = Literal["permutation", "t", "wilcoxon"]
-Pairs = tuple[Codes, Codes]  #: the columns of pairs of systems: a difference is the first less the second
-TESTS: tuple[Test, ...] = get_args(Test)
 
 #: Means that differ by at most this are equal: the rest is rounding of their sums.
 ATOL = 1e-12
+#: The highest confidence: with more, random draws are too few.
+MAX_CONFIDENCE = 0.999
 #: The draws of the largest of several t-statistics: its quantile has a standard error of about 0.01.
 NORMAL_DRAWS = 100_000
-#: The permutation test is exact up to this many differences other than 0.
-MAX_EXACT = 16
+#: The permutation test is exact up to this many differences other than 0, else so many flips are drawn.
+MAX_EXACT, FLIPS = 16, 10_000
 #: More queries than this are added up in this many random blocks of equal size.
 MAX_BLOCKS = 20_000
 #: How many numbers one step may hold in memory.
 MEMORY_LIMIT = 1 << 22
-#: Up to this many columns, indexing the drawn queries is faster than a product with their counts.
-FEW_COLUMNS = 2
-#: The most multiplications of one product, and its columns: in a larger one, threads that wait take most of the time.
-PRODUCT_SIZE, PRODUCT_COLUMNS = 1 << 18, 8
-#: The allowed number of resamples: fewer give poor intervals, more take hours.
-RESAMPLES_RANGE = (100, 1_000_000)
-
-
-def check_options(test: Any = "permutation", confidence: Any = 0.95, resamples: Any = 10_000, seed: Any = 0) -> None:
-    """Raise an error for an unknown test, and for a confidence, a number of resamples or a seed that is out of range.
-
-    >>> check_options(resamples=5)
-    Traceback (most recent call last):
-    tiewise.errors.InputError: resamples is a whole number from 100 to 1,000,000, not 5.
-    """
-    if test not in TESTS:
-        raise InputError(f"Unknown test {test!r}. Use {' or '.join(map(repr, TESTS))}.")
-    check_confidence(confidence)
-    low, high = RESAMPLES_RANGE
-    if not isinstance(resamples, Integral) or not low <= int(resamples) <= high:
-        raise InputError(f"resamples is a whole number from {low} to {high:,}, not {resamples!r}.")
-    if not isinstance(seed, Integral) or isinstance(seed, bool) or int(seed) < 0:
-        raise InputError(f"seed is a whole number from 0 on, not {seed!r}.")
 
 
 def check_confidence(confidence: Any, name: str = "confidence") -> None:
-    """Require 0 < confidence < 1; `name` is the name of the option."""
-    if not isinstance(confidence, Real) or not 0 < float(confidence) < 1:
-        raise InputError(f"{name} lies between 0 and 1, such as 0.95, not {confidence!r}.")
+    """Require 0 < confidence ≤ 0.999; `name` is the name of the option."""
+    if not isinstance(confidence, Real) or not 0 < float(confidence) <= MAX_CONFIDENCE:
+        raise InputError(f"{name} lies between 0 and {MAX_CONFIDENCE}, such as 0.95, not {confidence!r}.")
 
 
-# -- tests ------------------------------------------------------------------------------------------------------------
+# -- one pair ---------------------------------------------------------------------------------------------------------
 
 
-def p_values(
-    values: Floats,
-    test: Test = "permutation",
-    *,
-    pairs: Pairs | None = None,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Floats:
-    """The two-sided p-value of each column of differences, (n_queries, n_pairs).
+def unadjusted_tests(difference: Floats, seed: int = 0) -> dict[str, float]:
+    """The two-sided p-values of one column of differences by the usual paired tests, each alone.
 
-    With `pairs`, the values are those of systems, (n_queries, n_systems), and a difference is one column less another.
+    If all differences are equal, Student's t has no spread to divide by, and is left out.
 
-    >>> p_values(np.array([[0.1], [0.2], [0.3]]))  # 2 of the 8 sign flips are as far from 0
-    array([0.25])
+    >>> {name: round(p, 3) for name, p in unadjusted_tests(np.array([0.1, 0.2, 0.3])).items()}
+    {'t': 0.074, 'permutation': 0.25, 'wilcoxon': 0.25}
     """
-    check_options(test)
-    if test == "permutation":
-        return permutation_test(values, resamples, seed, pairs)
-    found = []
-    for differences in _Differences(values, pairs).parts(max(MEMORY_LIMIT // len(values), 1)):
-        differs = np.abs(differences).max(axis=1, initial=0.0) > ATOL
-        p, tested = np.ones(len(differences)), differences[differs].T
-        if differs.any():
-            p[differs] = _wilcoxon_test(tested) if test == "wilcoxon" else _paired_t_test(tested, resamples, seed)
-        found.append(p)
-    return np.concatenate(found)
-
-
-def permutation_test(values: Floats, resamples: int, seed: int, pairs: Pairs | None = None) -> Floats:
-    """The p-values of the sign-flip test: how often random signs bring a mean as far from 0.
-
-    With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + resamples).
-    """
-    summed = sum_in_blocks(values, seed)
-    n, each = len(summed), _Differences(summed, pairs)
-    p = np.empty(len(each))
-    sampled: dict[int, float] = {}  # the sum of the differences of each pair that is not tested exactly
-    for pair in range(len(each)):
-        difference = each[pair]
-        others = difference[np.abs(difference) > ATOL]
-        if len(others) > MAX_EXACT:
-            sampled[pair] = float(difference.sum())
-        else:
-            every_flip = (np.arange(2 ** len(others))[:, None] >> np.arange(len(others))) & 1
-            p[pair] = _count_as_extreme(every_flip @ others, float(others.sum()), n) / len(every_flip)
-    if sampled:
-        k = dict.fromkeys(sampled, 0)
-        for flipped in _sum_flipped(summed, resamples, seed):
-            sums = _Differences(flipped, pairs)
-            for pair, total in sampled.items():
-                k[pair] += _count_as_extreme(sums[pair], total, n)
-        p[list(k)] = (1 + np.array(list(k.values()))) / (1 + resamples)
-    return p
-
-
-class _Differences:
-    """The columns of values, or, with pairs of columns, their differences: one at a time, as there may be many."""
-
-    def __init__(self, values: Floats, pairs: Pairs | None):
-        self._columns, self._pairs = np.ascontiguousarray(values.T), pairs
-
-    def __len__(self) -> int:
-        return len(self._columns) if self._pairs is None else len(self._pairs[0])
-
-    def __getitem__(self, pair: int | slice) -> Floats:
-        if self._pairs is None:
-            return self._columns[pair]
-        return np.asarray(self._columns[self._pairs[0][pair]] - self._columns[self._pairs[1][pair]])
-
-    def parts(self, size: int) -> Iterator[Floats]:
-        """All of them in parts, (at most `size`, n_values)."""
-        return (self[first : first + size] for first in range(0, len(self), size))
-
-
-def _count_as_extreme(flipped: Floats, total: float, n: int) -> int:
-    """How many flips bring the sum of `n` differences as far from 0 as it is, given the sums of those flipped."""
-    return int(np.count_nonzero(np.abs(total - 2 * flipped) >= abs(total) - ATOL * n))
-
-
-def _sum_flipped(values: Floats, resamples: int, seed: int) -> Iterator[Floats]:
-    """For random flips, the sum of each column over the queries that are flipped, (n_flips, n_columns).
-
-    A random byte flips some of eight queries. The sums of all 256 choices are computed once.
-    """
-    n, columns = values.shape
-    blocks = np.zeros((-(-n // 8), 8, columns))
-    blocks.reshape(-1, columns)[:n] = values
-    rng, batches = np.random.default_rng(seed), list(_split_samples(resamples, n))
-    at_once = max(MEMORY_LIMIT // (max(len(blocks), columns) * batches[0]), 1)
-    for first in range(0, len(batches), at_once):
-        some = batches[first : first + at_once]
-        flips = np.concatenate([rng.integers(0, 256, (rows, len(blocks)), dtype=np.uint8) for rows in some])
-        sums = np.zeros((len(flips), columns))
-        for block, flipped in zip(blocks, np.ascontiguousarray(flips.T), strict=True):
-            of_choice = np.zeros((1, columns))
-            for query in block[::-1]:
-                of_choice = np.concatenate([of_choice, of_choice + query])
-            sums += of_choice.take(flipped, axis=0)
-        yield sums
-
-
-def _paired_t_test(differences: Floats, resamples: int, seed: int) -> Floats:
-    """The paired t-test. Columns of equal differences have no variance: they get the permutation test instead."""
     from scipy import stats
 
-    p = np.empty(differences.shape[1])
-    equal = np.ptp(differences, axis=0) <= ATOL
-    if equal.any():
-        p[equal] = permutation_test(differences[:, equal], resamples, seed)
-    if not equal.all():
-        p[~equal] = stats.ttest_1samp(differences[:, ~equal], 0.0, axis=0).pvalue
-    return p
-
-
-def _wilcoxon_test(differences: Floats) -> Floats:
-    from scipy import stats
-
+    others = difference[np.abs(difference) > ATOL]
+    if not len(others):
+        return {}
+    found = {} if np.ptp(difference) <= ATOL else {"t": float(stats.ttest_1samp(difference, 0.0).pvalue)}
     # Rounding makes equal differences equal numbers, so that they share a rank.
-    columns = (column[np.abs(column) > ATOL].round(12) for column in differences.T)
-    return np.array([float(stats.wilcoxon(column).pvalue) for column in columns])
+    wilcoxon = float(stats.wilcoxon(others.round(12)).pvalue)
+    return found | {"permutation": permutation_test(difference, seed), "wilcoxon": wilcoxon}
 
 
-def holm(p: Floats) -> Floats:
-    """The p-values of one family after Holm's correction, which needs no independence.
+def permutation_test(difference: Floats, seed: int = 0) -> float:
+    """The p-value of the sign-flip test: how often random signs bring the mean as far from 0.
 
-    >>> holm(np.array([0.01, 0.04, 0.03]))
-    array([0.03, 0.06, 0.06])
+    With few differences other than 0 all 2ⁿ flips are tried, and p = k / 2ⁿ; otherwise p = (1 + k) / (1 + flips).
+
+    >>> permutation_test(np.array([0.1, 0.2, 0.3]))  # 2 of the 8 sign flips are as far from 0
+    0.25
     """
-    order = np.argsort(p, kind="stable")
-    corrected = np.empty(len(p))
-    corrected[order] = np.minimum(np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1)), 1.0)
-    return corrected
+    summed = sum_in_blocks(difference[:, None], seed)[:, 0]
+    others = summed[np.abs(summed) > ATOL]
+    total, n = float(others.sum()), len(others)
+
+    def count(flips: Any) -> int:  # how many flips bring the sum as far from 0
+        return int(np.count_nonzero(np.abs(total - 2 * (flips @ others)) >= abs(total) - ATOL * len(summed)))
+
+    if n <= MAX_EXACT:
+        return count((np.arange(2**n)[:, None] >> np.arange(n)) & 1) / 2**n
+    rng, step, k = np.random.default_rng(seed), max(MEMORY_LIMIT // n, 1), 0
+    for first in range(0, FLIPS, step):
+        drawn = rng.integers(0, 256, (min(step, FLIPS - first), -(-n // 8)), dtype=np.uint8)
+        k += count(np.unpackbits(drawn, axis=1, count=n).astype(np.float64))
+    return (1 + k) / (1 + FLIPS)
 
 
 def effect_size(difference: Floats) -> float | None:
@@ -237,75 +106,6 @@ def effect_size(difference: Floats) -> float | None:
     """
     std = float(np.std(difference, ddof=1)) if len(difference) > 1 else 0.0
     return float(difference.mean()) / std if std > ATOL else None
-
-
-# -- resampling -------------------------------------------------------------------------------------------------------
-
-
-def bootstrap_intervals(
-    values: Floats,
-    confidence: float = 0.95,
-    *,
-    pairs: Pairs | None = None,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> tuple[Floats, Floats]:
-    """The percentile interval of each column's mean, from `resamples` resamples of the queries.
-
-    With `pairs`, the columns are those of systems, and the intervals are those of the differences of two columns.
-    """
-    tail, width = (1 - confidence) / 2, max(MEMORY_LIMIT // resamples, 1)
-
-    def intervals(values: Floats, pairs: Pairs | None) -> list[Any]:
-        means = np.concatenate(list(bootstrap_means(values, resamples, seed)))
-        return [np.quantile(some, [tail, 1 - tail], axis=1) for some in _Differences(means, pairs).parts(width)]
-
-    if values.shape[1] <= width:
-        found = intervals(values, pairs)
-    else:  # the means of all columns would take too much memory
-        found = [ends for some in _Differences(values, pairs).parts(width) for ends in intervals(some.T, None)]
-    low, high = np.concatenate(found, axis=1)
-    return low, high
-
-
-def query_intervals(
-    estimates: Sequence[Estimates], confidence: float | None, **options: Any
-) -> list[tuple[float, float] | None]:
-    """The bootstrap interval of each mean expectation; None without a confidence, for one query, and for counts."""
-    found: list[tuple[float, float] | None] = [None] * len(estimates)
-    if confidence is None:
-        return found
-    check_confidence(confidence, "intervals")
-    by_length: dict[int, list[int]] = {}  # estimates of equally many queries share their resamples
-    for place, each in enumerate(estimates):
-        if len(each) > 1 and not each.total:
-            by_length.setdefault(len(each), []).append(place)
-    for places in by_length.values():
-        values = np.stack([estimates[place].expected for place in places], axis=1)
-        ends = (column.tolist() for column in bootstrap_intervals(values, confidence, **options))
-        for place, interval in zip(places, zip(*ends, strict=True), strict=True):
-            found[place] = interval
-    return found
-
-
-def bootstrap_means(values: Floats, resamples: int, seed: int) -> Iterator[Floats]:
-    """The mean of each column over resamples of the queries, in batches of shape (n_samples, n_columns).
-
-    A sample draws as many queries as there are, with replacement, the same ones for all columns.
-    """
-    summed = sum_in_blocks(values, seed)
-    rng, n = np.random.default_rng([seed, 1]), len(summed)
-    parts = np.split(summed, range(PRODUCT_COLUMNS, summed.shape[1], PRODUCT_COLUMNS), axis=1)
-    at_once = min(max(PRODUCT_SIZE // (n * PRODUCT_COLUMNS), 1), 256)
-    for first in range(0, resamples, at_once):
-        rows = min(at_once, resamples - first)
-        drawn = rng.integers(0, n, (rows, n), dtype=np.int32)
-        if summed.shape[1] <= FEW_COLUMNS:
-            yield np.stack([column[drawn].mean(axis=1) for column in summed.T], axis=1)
-        else:  # how often each query was drawn, for all columns at once
-            cells = (drawn + n * np.arange(rows)[:, None]).ravel()
-            counts = np.bincount(cells, minlength=rows * n).reshape(rows, n).astype(np.float64)
-            yield np.hstack([counts @ part for part in parts]) / n
 
 
 def sum_in_blocks(values: Floats, seed: int) -> Floats:
@@ -321,13 +121,6 @@ def sum_in_blocks(values: Floats, seed: int) -> Floats:
     first = np.arange(MAX_BLOCKS) * n // MAX_BLOCKS
     summed: Floats = np.add.reduceat(shuffled, first, axis=0)
     return summed * (MAX_BLOCKS / n)
-
-
-def _split_samples(resamples: int, n: int) -> Iterator[int]:
-    """The sizes of batches of resamples. They depend only on the number of queries, and so do the numbers drawn."""
-    step = min(max(MEMORY_LIMIT // n, 1), 256)
-    for first in range(0, resamples, step):
-        yield min(step, resamples - first)
 
 
 # -- bounds for several columns at once ------------------------------------------------------------------------------

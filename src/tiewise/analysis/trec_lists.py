@@ -27,7 +27,7 @@ from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric, is_possible
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups
 
@@ -186,6 +186,7 @@ class TrecLists:
             method=_mix_methods([one.method for one in each], chance),
             aggregation=measure.aggregation,
             powers=partial(self._power, measure) if measure.aggregation is GEOMETRIC_MEAN else None,
+            limits=measure.limits,
         )
 
     def _power(self, measure: Measure, exponent: float) -> Estimates:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
-from tiewise.analysis.options import OptionNames, Options
+from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.data.columns import positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -27,9 +27,9 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.tables.estimates import estimate_cell
-from tiewise.tables.model import Bar, Column, Section, Table
-from tiewise.tables.results import Result
+from tiewise.results.base import Result
+from tiewise.results.model import Bar, Column, Section, Table
+from tiewise.results.view import View
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
@@ -67,40 +67,43 @@ class Unjudged(Result, Mapping[str, Bounds]):
     def __repr__(self) -> str:
         return "\n".join(map(repr, self._bounds.values()))
 
-    def _section(self) -> Section:
-        rows = []
-        for (name, low, condensed, high), one in zip(self._records().rows, self.values(), strict=True):
+    def _section(self, view: View) -> Section:
+        numbers, rows = view.numbers, []
+        for name, one in self.items():
             parts = (one.lower, self.condensed[name], one.upper)
-            cells = (None if part is None else estimate_cell(part) for part in parts)
-            rows.append((name, *cells, Bar(low, condensed, high)))
-        headings = ("measure", "unjudged worth nothing", "without them", "worth most", "")
-        note = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
-        return Section([Table(tuple(map(Column, headings)), rows)], "What unjudged documents leave open", [note])
+            values = [None if part is None else part.expected for part in parts]
+            rows.append((name, *map(numbers.number, values), Bar(values[0], values[1], values[2])))
+        headings = ("worth nothing", "without them", "worth most")
+        numbered = (Column(heading, align="right") for heading in headings)
+        columns = (Column("measure", shown="always"), *numbered, Column(""))
+        legend = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
+        return Section([Table(columns, rows, bar_legend=legend)], "What unjudged documents leave open")
 
-    def _records(self) -> Table:
+    def _records(self, view: View) -> Table:
         rows = [
             (name, one.lower.expected, self.condensed[name].expected, None if one.upper is None else one.upper.expected)
             for name, one in self.items()
         ]
         return Table(tuple(map(Column, ("measure", "lower", "condensed", "upper"))), rows)
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
+    def _document(self, view: View) -> dict[str, Any]:
         return {
             name: bounds.to_dict() | {"condensed": self.condensed[name].to_dict()}
             for name, bounds in self._bounds.items()
         }
 
 
+@takes_options("judged_only")
 def unjudged(
     qrels: QrelsLike, run: RunLike, measures: MeasureLike | Iterable[MeasureLike], **options: Unpack[OptionNames]
 ) -> Unjudged:
     """The lowest and the highest value of measures over all labels of the run's unjudged documents.
 
-    `options` are those of `evaluate` without `judged_only`: `condensed` has that. Both bounds are means over the same
-    queries; with ``no_relevant="skip"``, over those with a known relevant document. RBP also counts the documents
-    below the end of a list as unjudged, so upper − lower is its residual. Measures that divide by the number of
-    relevant documents have no bounds: see `reason_against`.
+    Both bounds are means over the same queries; with ``no_relevant="skip"``, over those with a known relevant
+    document. RBP also counts the documents below the end of a list as unjudged, so upper − lower is its residual.
+    Measures that divide by the number of relevant documents have no bounds: see `reason_against`.
+
+    {options}
 
     >>> qrels = {"q": {"a": 1, "b": 0}}
     >>> run = {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from tiewise.errors import InputError
 from tiewise.io.compression import opened
 from tiewise.io.tensors import read_tensors
-from tiewise.tables.optional import installed
-from tiewise.tables.wording import escape_controls, list_examples
+from tiewise.results.optional import installed
+from tiewise.results.wording import escape_controls, list_examples
 
 __all__ = ["PAIR_ROLES", "ROLES", "Arrays", "numbered_notes", "read_lines"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import tiewise as tw
-from tiewise.analysis.auditing import CUTOFFS
+from tiewise.analysis.auditing import CUTOFFS, Audits
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
 from tiewise.cli.conditions import FACTS
@@ -28,7 +28,7 @@ EXAMPLES = (
     "tiewise audit run.trec --format json | jq .verdict",
     "tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'",
     "tiewise audit runs/*.trec --qrels qrels.txt -m nDCG@10",
-    "tiewise audit run.trec --qrels qrels.txt --fail-if decides",
+    "tiewise audit run.trec --qrels qrels.txt --fail-if changes_winner",
 )
 
 
@@ -45,8 +45,8 @@ EXAMPLES = (
 @options.relevance
 @options.plugins
 @options.fail_if(
-    "'tied_share > 0.1', 'cut_lists > 0', 'decides' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' (with "
-    "--reference)."
+    "'tied_share > 0.1', 'cut_lists > 0', 'changes_winner' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' "
+    "(with --reference)."
 )
 @options.input_format
 @options.qrels_format
@@ -69,8 +69,10 @@ EXAMPLES = (
     OUTPUT,
     "Show the remedy as code for sentence-transformers, transformers, index, reranker or own.",
     type=click.Choice(["sentence-transformers", "transformers", "index", "reranker", "own"]),
-    default_note="all of them",
+    default_note="the likeliest; all with --explain",
 )
+@options.columns
+@options.explain("tie groups, the effect on each measure, every tool, all lines of code, how to read it")
 @options.names
 @options.output("one object; of several runs, one with the list 'runs'")
 def audit(
@@ -83,6 +85,9 @@ def audit(
     cutoffs: Sequence[int],
     fail_if: Sequence[str],
     library: Any,
+    columns: tuple[str, ...],
+    wide: bool,
+    explain: bool,
     input_format: str | None,
     qrels_format: str | None,
     qrels_kind: Kind,
@@ -90,15 +95,11 @@ def audit(
     output: Output,
     **evaluation: Any,
 ) -> None:
-    """Show how many scores of a run are tied, to which precision they were rounded, what that changes, and what to do.
+    """Show what made the ties of a run, what they change, and what to do.
 
-    With judgments it shows how far tie order can move each measure, and what each tool prints; for several runs also
-    whether tie order reverses a comparison. With a reference run, such as the same scores in float32, it shows how far
-    the rankings differ.
+    With judgments it shows how far ties move each measure; for several runs also whether they can change the winner.
+    With a reference run, such as the same scores in float32, it shows how far the rankings differ.
     """
-    from tiewise.output import render
-    from tiewise.output.audit_tables import AuditTables
-
     if measures and qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
     files = runs_by_name(runs, names)
@@ -130,7 +131,7 @@ def audit(
             )
             for name, run in whole.items()
         }
-    tables, view = AuditTables(found), output.view(notes=tuple(warned))
+    audits = Audits(found)
     failed = failed_checks(conditions, [(f" for run '{name}'", one) for name, one in found.items()])
-    output.write(render(tables, view), tables.notes(view))
+    output.show(audits, output.view(columns=columns, wide=wide, explain=explain), warned)
     exit_if_failed(failed)

@@ -13,6 +13,9 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MEASURES, INPUT, TIES = "Measures", "Queries and documents", "Ties"
 SCORES, SIGNIFICANCE, EXECUTION, OUTPUT = "Scores", "Significance", "Execution", "Output"
 
+#: The group of the options of a command whose help must be short: its arguments stand in it too.
+SHORT = "Arguments and options"
+
 #: A command with at most this many options shows them under one heading, without their groups.
 FEW_OPTIONS = 6
 
@@ -20,23 +23,14 @@ FEW_OPTIONS = 6
 class Option(click.Option):
     """An option that belongs to a `group` in the help text.
 
-    `default_note` describes a default that is not a fixed value. `old_names` are accepted, but never shown.
+    `default_note` describes a default that is not a fixed value.
     """
 
-    def __init__(
-        self, *args: Any, group: str, default_note: str = "", old_names: Sequence[str] = (), **settings: Any
-    ) -> None:
+    def __init__(self, *args: Any, group: str, default_note: str = "", **settings: Any) -> None:
         super().__init__(*args, **settings)
-        self.group, self.old_names = group, list(old_names)
+        self.group = group
         default = None if self.is_flag else settings.get("default")
         self.default_note = default_note or ("" if default is None else str(default))
-
-    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:
-        """Register the names of the option, the old ones too."""
-        shown = self.opts
-        self.opts = [*shown, *self.old_names]
-        super().add_to_parser(parser, ctx)
-        self.opts = shown
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The names of the option; its help and its default."""
@@ -54,7 +48,10 @@ class Argument(click.Argument):
 
 
 class Command(click.Command):
-    """A command that shows its arguments, its options by group, and its examples."""
+    """A command that shows its arguments, its options by group, and its examples.
+
+    Neighbours that have the same text share a line.
+    """
 
     def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -63,13 +60,17 @@ class Command(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for the arguments and one for each group of options."""
         params = self.get_params(ctx)
-        sections = {"Arguments": [(str(p.metavar), p.description) for p in params if isinstance(p, Argument)]}
         options = [p for p in params if isinstance(p, click.Option)]
+        title = SHORT if getattr(options[0], "group", "") == SHORT else "Arguments"
+        sections: dict[str, list[tuple[str, str]]] = {title: []}
+        for one in params:
+            if isinstance(one, Argument):
+                _add_record(sections[title], (str(one.metavar), one.description))
         last = options[-2].group if len(options) > 1 and isinstance(options[-2], Option) else OUTPUT
         for one in options:
             group = getattr(one, "group", last) if len(options) > FEW_OPTIONS + 1 else "Options"  # and --help
             if record := one.get_help_record(ctx):
-                sections.setdefault(group, []).append(record)
+                _add_record(sections.setdefault(group, []), record)
         for title, rows in sections.items():
             if rows:
                 with formatter.section(title):
@@ -77,10 +78,22 @@ class Command(click.Command):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples, never broken, so that they can be copied."""
-        if self.examples:
+        one_line = f"Example: {''.join(self.examples)}"
+        if len(self.examples) == 1 and len(one_line) <= formatter.width:
+            formatter.write(f"\n{one_line}\n")
+        elif self.examples:
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+def _add_record(rows: list[tuple[str, str]], record: tuple[str, str]) -> None:
+    """Add what help shows; names that have the text of the line before go into that line."""
+    names, text = record
+    if rows and rows[-1][1] == text:
+        before, value = rows.pop()[0], names.rpartition(" ")[2]
+        names = f"{before.removesuffix(f' {value}')}, {names}"
+    rows.append((names, text))
 
 
 class CommandGroup(click.Group):

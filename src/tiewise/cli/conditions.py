@@ -4,7 +4,7 @@
     range(nDCG@10) > 0.01
     abs(bias(AP)) > 0.005 or expected(nDCG@10) < 0.35
     tied_share > 0.1 or cut_lists > 0
-    decides or unfaithful
+    changes_winner or unfaithful
     not certain(new>main, nDCG@10) or difference(new>main, AP) < -0.01
 
 A condition compares numbers: a statistic of a measure, in any spelling that `parse` accepts, a fact of an audit, or a
@@ -46,7 +46,7 @@ FACTS = (
     "constant_queries",
     "nearly_constant_queries",
     "float32_ties",
-    "decides",
+    "changes_winner",
     "inverted",
     "rbo",
     "tau",
@@ -63,17 +63,16 @@ PAIR_STATISTICS: dict[str, Callable[[Any], float | bool | None]] = {
     "std": lambda pair: pair.difference.std,
     "probability": lambda pair: pair.probability,
     "p": lambda pair: pair.p_value if pair.difference.expected > 0 else 1.0,
-    "p_holm": lambda pair: pair.p_holm if pair.difference.expected > 0 or pair.p_holm is None else 1.0,
     "ci_low": lambda pair: pair.ci and pair.ci[0],
     "ci_high": lambda pair: pair.ci and pair.ci[1],
     "effect": lambda pair: pair.effect,
 }
 
 #: Why a fact of an audit is unknown; others need a reference run.
-_UNKNOWN = {"decides": "documents are tied, and only judgments (--qrels) show what that changes"}
+_UNKNOWN = {"changes_winner": "documents are tied, and only judgments (--qrels) show what that changes"}
 
 #: What is true or false, so that it is a condition by itself.
-FLAGS = ("decides", "unfaithful", "certain", "flip")
+FLAGS = ("changes_winner", "unfaithful", "certain", "flip")
 
 MAX_DEPTH = 100  # of a condition
 

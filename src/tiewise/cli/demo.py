@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from tiewise.analysis.evaluating import evaluate
-from tiewise.analysis.reports import Report, ToolValue
+from tiewise.analysis.report_tables import Reports
+from tiewise.analysis.reports import Report
+from tiewise.analysis.tool_values import ToolValue
 from tiewise.cli.command import OUTPUT, command, option
 from tiewise.cli.options import PATH
 from tiewise.cli.output import screen, write
@@ -17,11 +18,11 @@ from tiewise.example import file, write_files
 from tiewise.io import read_qrels, read_run
 from tiewise.metrics.names import parse
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.output.options import OutputOptions
-from tiewise.output.report_tables import report_table, tool_table
-from tiewise.tables.model import Cell, Column, Paragraph, Part, Section, Table, columns_of
-from tiewise.tables.text import render_text
-from tiewise.tables.wording import format_percent
+from tiewise.results.estimates import format_ties
+from tiewise.results.model import Cell, Column, Paragraph, Part, Section, Table, columns_of
+from tiewise.results.text import render_text
+from tiewise.results.view import View
+from tiewise.results.wording import format_percent
 
 __all__ = ["demo"]
 
@@ -38,7 +39,7 @@ ORDER_NAMES = {
     "given": "as listed",
     None: "not reproducible",
 }
-NUMBERS = OutputOptions().numbers
+NUMBERS = View().numbers
 OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties in opposite orders
 
 
@@ -89,7 +90,9 @@ def _constant_scorer(qrels: Qrels, run: Run) -> list[Part]:
     answers = {tool: [printed.get((tool, measure)) for measure in MEASURES] for tool in tools}
     ranked = sorted(answers, key=lambda tool: [_sort_key(row) for row in answers[tool]])
     rows = [(tool, *map(_answer, answers[tool])) for tool in ranked]
-    expected = ("expected [lowest, highest]", *tool_table(report, OutputOptions()).rows[-1][1:])
+    means = [report[measure] for measure in MEASURES]
+    cells = (Cell(NUMBERS.number(one.expected), f"({format_ties(one, NUMBERS)})") for one in means)
+    expected = ("expected (by tie order)", *cells)
     return [
         Paragraph("1. A constant scorer gives every candidate the same score. What do tools print?", "bold"),
         f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant one first and ids in that order, as "
@@ -117,11 +120,8 @@ def _answer(row: ToolValue | None) -> Cell:
 def _low_precision(reports: dict[str, Report]) -> list[Part]:
     """Real scores in bfloat16, and the same vectors with their products in float32."""
     tied = format_percent(reports["minilm-bf16"].provenance.tied_share)
-    table = report_table(reports, OutputOptions())
-    rows = [
-        (name, RUNS[name], *(replace(one, mark="") if isinstance(one, Cell) else one for one in cells))
-        for name, *cells in table.rows
-    ]
+    (table,) = Reports(reports)._section(View(columns=("expected", "ties"))).tables
+    rows = [(name, RUNS[name], *cells) for name, *cells in table.rows]
     first, *others = table.columns
     return [
         Paragraph(

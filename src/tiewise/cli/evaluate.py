@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
 import tiewise as tw
+from tiewise.analysis.report_tables import Reports
+from tiewise.analysis.tool_values import ToolTables
+from tiewise.analysis.trec_format import render_trec
 from tiewise.cli import options
-from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, complete_from, option
+from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, name_of_shards, name_runs
 from tiewise.cli.output import Output, exit_if_failed, failed_checks
 from tiewise.cli.progress import progress
@@ -22,13 +23,9 @@ from tiewise.cli.selection import DEFAULT_MEASURES, explain_names, parse_conditi
 from tiewise.data.judgments import Kind
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_source, read_qrels
-from tiewise.output import Format, Value, render
-from tiewise.output.options import STATISTICS
-from tiewise.output.report_tables import Reports, ReportTables
+from tiewise.results.view import Format
 
 __all__ = ["evaluate"]
-
-WIDE = ("std", "oblivious", "bias", "z", "residual", "cut")
 
 EXAMPLES = (
     "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10",
@@ -74,21 +71,8 @@ EXAMPLES = (
 )
 @options.per_query
 @option("-n, --no-summary", OUTPUT, "Leave out the means over queries.")
-@option(
-    "--columns NAMES",
-    OUTPUT,
-    f"More columns in table, markdown and latex: {', '.join(STATISTICS)}.",
-    multiple=True,
-    shell_complete=complete_from(lambda: STATISTICS),
-)
-@option("--wide", OUTPUT, f"Those of the columns {', '.join(WIDE)} that apply.")
-@option(
-    "--value NAME",
-    OUTPUT,
-    "The one number in a cell of table, markdown, latex and trec: expected, oblivious, minimum or maximum.",
-    type=click.Choice(get_args(Value)),
-    default_note="expected, with its range where there is space",
-)
+@options.columns
+@options.explain("how to read it, what each tool prints")
 @options.names
 @options.output("one object with the list 'runs'", Format)
 def evaluate(
@@ -109,32 +93,32 @@ def evaluate(
     address: str | None,
     per_query: bool,
     no_summary: bool,
-    columns: Sequence[str],
+    columns: tuple[str, ...],
     wide: bool,
-    value: Value | None,
+    explain: bool,
     names: Sequence[str],
     output: Output,
 ) -> None:
     """Evaluate runs against relevance judgments, exactly over all orders of tied documents.
 
-    A single number means that tie order does not change it at this precision. In .363 [.359, .367] the brackets show
-    the lowest and the highest value that tie order can give.
+    For each run and measure: the expected value, how far other queries would move it, and the lowest and highest value
+    that the order of ties can give.
     """
     if no_summary and not per_query:
         raise InputError("-n leaves out the means, so nothing is left to show. Add -q.")
     if count_missing and evaluation["missing"] != "zero":
         raise InputError(f"-c means --missing zero, but --missing {evaluation['missing']} was given. Give one of them.")
-    if tools and per_query and output.format not in ("table", "markdown", "json"):
-        raise InputError(f"--tools has no rows per query in {output.format}. Omit -q, or use --format json or table.")
+    if tools and (per_query or output.format == "trec"):
+        raise InputError(
+            f"--tools has one value for each tool and measure: leave out {'-q' if per_query else '--format trec'}."
+        )
     if address is not None and engine != "ray":
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
     evaluation["seed"] = seed
     conditions = parse_conditions(fail_if, rel)
     chosen = resolve_measures(measures or DEFAULT_MEASURES, rel)
     checked = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
-    view = output.view(
-        per_query=per_query, summary=not no_summary, value=value, tools=tools, level=1 if rel is None else rel
-    )
+    view = output.view(per_query=per_query, summary=not no_summary, columns=columns, wide=wide, explain=explain)
     titles = [name_of_shards(runs, names)] if engine == "ray" else name_runs(runs, names)
     if input_format == "beir":  # a format of judgments
         qrels_format, input_format = "beir", None
@@ -157,21 +141,15 @@ def evaluate(
                     found.append(tw.evaluate(judged, run, checked, **evaluation))
                     if callback is not None:
                         callback(len(found), len(runs))
-    reports = {name: report.select(chosen) for name, report in zip(titles, found, strict=True)}
-    view = replace(view, columns=_extra_columns(columns, wide, reports), notes=(*warned, *explain_names(measures)))
-    failed = failed_checks(
-        conditions, [(f" for run '{name}'", report) for name, report in zip(titles, found, strict=True)]
-    )
-    tables = ReportTables(reports)
-    output.write(render(tables, view), tables.notes(view))
+    reports = Reports({name: report.select(chosen) for name, report in zip(titles, found, strict=True)})
+    named = [(f" for run '{name}'", report) for name, report in zip(titles, found, strict=True)]
+    failed = failed_checks(conditions, named)
+    notes = [*warned, *explain_names(measures)]
+    if output.format == "trec":
+        output.write(render_trec(reports, view, 1 if rel is None else rel), [*notes, *reports.notes])
+    elif tools:
+        tables = ToolTables({name: report.oblivious_by_tool() for name, report in reports.items()})
+        output.show(tables, view, notes)
+    else:
+        output.show(reports, view, notes)
     exit_if_failed(failed)
-
-
-def _extra_columns(texts: Sequence[str], wide: bool, reports: Reports) -> tuple[Any, ...]:
-    """The columns that were named, then those of --wide that apply to some measure."""
-    chosen = [name for text in texts for name in re.split(r"[\s,]+", text) if name]
-    if unknown := [name for name in chosen if name not in STATISTICS]:
-        raise InputError(f"Unknown column '{unknown[0]}'. Use {', '.join(STATISTICS)}.")
-    means = [report[measure] for report in reports.values() for measure in report]
-    applicable = [name for name in WIDE if any(getattr(mean, name) is not None for mean in means)] if wide else []
-    return tuple(dict.fromkeys([*chosen, *applicable]))

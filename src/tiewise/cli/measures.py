@@ -13,16 +13,18 @@ import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import OUTPUT, argument, command, complete_from, option
 from tiewise.cli.output import screen, write
-from tiewise.output import ListFormat
-from tiewise.tables.data_formats import render_json, render_tsv
-from tiewise.tables.model import Cell, Column, Section, Table
-from tiewise.tables.wording import LINE_WIDTH
+from tiewise.results.data_formats import render_json, render_tsv
+from tiewise.results.model import Cell, Column, Part, Section, Table
+from tiewise.results.view import ListFormat
+from tiewise.results.wording import LINE_WIDTH
 
 __all__ = ["measures"]
 
 #: The columns of the list as TSV.
 LIST_COLUMNS = ("name", "cutoff", "parameters", "aliases", "summary")
-PARAMETERS_WIDTH = 32  # on a terminal
+PARAMETERS_WIDTH = 36  # on a terminal
+#: What most people want.
+FIRST = ("nDCG", "RR", "AP", "P", "R", "Success", "F1", "RBP", "ERR", "Judged")
 
 
 @command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
@@ -32,24 +34,25 @@ PARAMETERS_WIDTH = 32  # on a terminal
     OUTPUT,
     "table, tsv, json or markdown.",
     type=click.Choice(get_args(ListFormat)),
-    default_note="table on a terminal, else tsv",
+    default="table",
 )
+@options.explain("all measures, with parameters, defaults and other names")
 @options.plugins
-def measures(name: str | None, format: ListFormat | None) -> None:
-    """List the measures with their parameters, defaults and other names; or describe one."""
+def measures(name: str | None, format: ListFormat, explain: bool) -> None:
+    """List the measures, those that most people want first; or describe one."""
     if name is not None:
         measure = tw.parse(name)
         write(render_json(_describe(measure)) if format == "json" else _document(measure, screen()["width"]))
         return
     shown = screen()
     known = [_describe(measure) for measure in tw.measures().values()]
-    format = format or ("table" if shown["width"] else "tsv")
     if format == "json":
         write(render_json(known))
     elif format == "table":
-        from tiewise.tables.text import render_text
+        from tiewise.results.text import render_text
 
-        write(render_text(_section(known), shown["width"] or 100, colour=shown["colour"]), styled=True)
+        section = _section(known, explain=explain)
+        write(render_text(section, shown["width"], colour=shown["colour"]), styled=True)
     else:
         rows = [[_text(one[column]) for column in LIST_COLUMNS] for one in known]
         table = Table(tuple(map(Column, LIST_COLUMNS)), rows)
@@ -92,23 +95,32 @@ def _wrap(paragraph: str, width: int) -> str:
     return textwrap.fill(paragraph, width, break_long_words=False, break_on_hyphens=False)
 
 
-def _section(known: list[dict[str, Any]]) -> Section:
+def _section(known: list[dict[str, Any]], *, explain: bool) -> Section:
+    """The measures that most people want, and the names of others by family; with `explain`, all of them."""
+    from tiewise.metrics.catalogue import FAMILIES, MEASURES
+
+    first = [one for one in known if explain or one["name"] in FIRST]
+    first.sort(key=lambda one: FIRST.index(one["name"]) if one["name"] in FIRST else len(FIRST))
+    columns = (Column("measure"), Column("parameters", width=PARAMETERS_WIDTH), Column("what it is"))
     rows = [
         (
             Cell(one["name"], mark=_text(one["cutoff"])),
             _text(one["parameters"]),
-            Cell(one["summary"], f"Also {_text(one['aliases'])}." if one["aliases"] else ""),
+            Cell(one["summary"], f"Also {_text(one['aliases'])}." if explain and one["aliases"] else ""),
         )
-        for one in known
+        for one in first
     ]
-    return Section(
-        [
-            Table((Column("measure"), Column("parameters", width=PARAMETERS_WIDTH), Column("what it is")), rows),
-            "",
-            "Parameters show their defaults; a cutoff may follow where it says @k: P(rel=2)@10.",
-            "`tiewise measures NAME` shows the documentation of one.",
-        ]
+    usage = (
+        "A cutoff may follow where it says @k, and parameters stand in brackets: P(rel=2)@10. `tiewise measures NAME` "
+        "describes one."
     )
+    parts: list[Part] = [Table(columns, rows), "", usage]
+    if not explain:
+        others = [one["name"] for one in known if one["name"] not in MEASURES]
+        families = {family: ", ".join(names) for family, names in FAMILIES.items()}
+        families |= {"of two rankings, and your own": ", ".join(others)} if others else {}
+        parts[1:2] = ["", Table((Column("family"), Column("all measures")), list(families.items())), ""]
+    return Section(parts)
 
 
 def _markdown(rows: list[list[str]]) -> str:

@@ -5,6 +5,7 @@ Each is a decorator. `evaluation` and `output` add several options, which the co
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from pathlib import Path
@@ -12,11 +13,12 @@ from typing import Any, get_args
 
 import click
 
+from tiewise.analysis.options import Options
 from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, argument, complete_from, option
 from tiewise.io.formats import FORMATS
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.output import TableFormat
+from tiewise.results.view import TableFormat
 from tiewise.ties.orders import ORDERS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -38,6 +40,16 @@ class Number(click.FloatRange):
 
 POSITIVE, NOT_NEGATIVE = WholeNumber(min=1), WholeNumber(min=0)
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
+
+
+def spell_dtypes(text: str) -> str:
+    """A text in which the short names of types are written out, but for the name of an encoder.
+
+    >>> spell_dtypes("bf16>fp32/bf16")
+    'bf16>float32/bfloat16'
+    """
+    encoder, of, rest = text.rpartition(">")
+    return encoder + of + re.sub("|".join(DTYPES), lambda found: DTYPES[found[0]], rest)
 
 
 def apply_all(decorators: Iterable[Decorator]) -> Decorator:
@@ -118,7 +130,6 @@ relevance = option(
     "The lowest label that counts as relevant, for measures whose name does not set rel=.",
     type=Number(min=0),
     default_note="1, or the default of your own measure",
-    old_names=["--level"],
 )
 plugins = option(
     "--plugin FILE.py",
@@ -138,59 +149,42 @@ def fail_if(examples: str) -> Decorator:
 
 # -- evaluation ---------------------------------------------------------------------------------------------------
 
-depth = option("-M, --depth N", INPUT, "Use only the first N ranks of each run.", type=POSITIVE)
-drop_self = option("--drop-self", INPUT, "Remove documents that have the id of their query, as BEIR does.")
-distances = option("--distances", INPUT, "The scores are distances, lowest first: negate them.")
-complete = option("--complete", TIES, "The lists are complete: none was truncated inside its last tie group.")
-
-EVALUATION = {
-    "missing": option(
-        "--missing zero|skip|error",
-        INPUT,
-        "Judged queries that are not in the run count as 0, are skipped, or are an error.",
-        default="zero",
-    ),
-    "no_relevant": option(
-        "--no-relevant zero|skip",
-        INPUT,
-        "Queries without a relevant document count as 0, or are skipped.",
-        default="zero",
-    ),
-    "judged_only": option(
-        "-J, --judged-only",
-        INPUT,
-        "Remove unjudged documents, and those with a negative label, from the runs, as trec_eval does.",
-    ),
-    "drop_self": drop_self,
-    "distances": distances,
-    "depth": depth,
-    "oblivious": option(
-        "--oblivious NAME",
-        TIES,
-        "The tie order of the oblivious value: that of a tool (trec_eval, pytrec_eval, ir_measures, "
-        "sentence-transformers ...), given, docid-desc, docid-asc, rank (the rank column), or none.",
-        default="trec_eval",
-        callback=lambda ctx, param, value: None if value == "none" else value,
-        shell_complete=complete_from(lambda: [*TOOLS, *ORDERS, "none"]),
-    ),
-    "score_dtype": option(
-        "--score-dtype TYPE",
-        TIES,
-        "Round scores to float32, float16, bfloat16 (fp32, fp16, bf16) or decimal:N first. This can create ties.",
-        callback=lambda ctx, param, value: DTYPES.get(value, value),
-        shell_complete=complete_from(lambda: [*DTYPES.values(), "decimal:"]),
-    ),
-    "complete": complete,
-    "samples": option(
-        "--samples N",
-        TIES,
-        "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
-        type=WholeNumber(min=2),
-        default=1000,
-    ),
+#: Where help shows an option of an evaluation, and what the command line adds to it.
+PLACES: dict[str, dict[str, Any]] = {
+    "missing": {"group": INPUT},
+    "no_relevant": {"group": INPUT},
+    "judged_only": {"group": INPUT},
+    "drop_self": {"group": INPUT},
+    "distances": {"group": INPUT},
+    "depth": {"group": INPUT, "type": POSITIVE},
+    "oblivious": {
+        "group": TIES,
+        "callback": lambda ctx, param, value: None if value == "none" else value,
+        "shell_complete": complete_from(lambda: [*TOOLS, *ORDERS, "none"]),
+    },
+    "score_dtype": {
+        "group": TIES,
+        "callback": lambda ctx, param, value: DTYPES.get(value, value),
+        "shell_complete": complete_from(lambda: [*DTYPES.values(), "decimal:"]),
+    },
+    "complete": {"group": TIES},
+    "samples": {"group": TIES, "type": WholeNumber(min=2)},
+    "seed": {"group": TIES, "type": NOT_NEGATIVE},
 }
 
-seed = option("--seed N", TIES, "The seed of these random orders.", type=WholeNumber(min=0), default=0)
+
+def _evaluation_option(name: str) -> Decorator:
+    """An option of `Options`, as it is declared there."""
+    declared, place = Options.__dataclass_fields__[name], dict(PLACES[name])
+    if declared.default is not None and declared.default is not False:
+        place["default"] = declared.default
+    return option(declared.metadata["spec"], place.pop("group"), declared.metadata["help"], **place)
+
+
+EVALUATION = {name: _evaluation_option(name) for name in PLACES if name != "seed"}
+seed, depth, drop_self, distances, complete = map(
+    _evaluation_option, ("seed", "depth", "drop_self", "distances", "complete")
+)
 
 
 def evaluation(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -208,17 +202,17 @@ significance = apply_all(
         option(
             "--test NAME",
             SIGNIFICANCE,
-            "The paired test over queries: permutation (sign flips), t (Student's) or wilcoxon (signed ranks).",
-            type=click.Choice(["permutation", "t", "wilcoxon"]),
-            default="permutation",
+            "max-t: the largest paired t-statistic (Student's t for one pair and one measure). tukey: randomised Tukey "
+            "HSD. Both test all rows and measures at once; without a baseline, all pairs.",
+            type=click.Choice(["max-t", "tukey"]),
+            default="max-t",
         ),
-        option("--confidence NUMBER", SIGNIFICANCE, "The confidence of intervals.", type=float, default=0.95),
         option(
-            "--resamples N",
+            "--confidence NUMBER",
             SIGNIFICANCE,
-            "The number of resamples of the queries and sign flips.",
-            type=int,
-            default=10_000,
+            "The confidence of intervals, which hold together. A difference is shown if p < 1 − confidence.",
+            type=float,
+            default=0.95,
         ),
         option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
         option(
@@ -245,6 +239,28 @@ names = option(
 )
 per_query = option("-q, --per-query", OUTPUT, "Show each query.")
 quiet = option("--quiet", OUTPUT, "Write no notes to standard error.")
+
+
+def explain(what: str) -> Decorator:
+    """``--explain``, with what it shows."""
+    return option("--explain", OUTPUT, f"Show the rest: {what}.")
+
+
+columns = apply_all(
+    [
+        option(
+            "--columns NAMES",
+            OUTPUT,
+            "Only these columns of values; an unknown name lists them.",
+            multiple=True,
+            callback=lambda ctx, param, value: tuple(
+                name for text in value for name in re.split(r"[\s,]+", text) if name
+            ),
+            default_note="those that most people need",
+        ),
+        option("--wide", OUTPUT, "All columns that apply."),
+    ]
+)
 
 
 def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .xz compress") -> Decorator:
@@ -280,7 +296,7 @@ def output(json: str, formats: Any = TableFormat) -> Decorator:
                 OUTPUT,
                 f"{', '.join(described[:-1])} or {described[-1]}.",
                 type=click.Choice(known),
-                default_note="table on a terminal, else tsv; with -o by the file's suffix",
+                default_note="table; with -o by the file's suffix",
             ),
             option(
                 "-p, --digits N",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
@@ -14,13 +15,13 @@ from click.exceptions import Exit
 from tiewise.cli.program import CHECK_FAILED, print_error, print_note
 from tiewise.errors import InputError
 from tiewise.io.compression import COMPRESSED, save
-from tiewise.output import Format, OutputOptions, TableFormat
-from tiewise.output.options import SUFFIXES
-from tiewise.output.paths import check_writable
-from tiewise.tables.wording import encodable
+from tiewise.io.output_paths import check_writable
+from tiewise.results.view import SUFFIXES, WIDTH, Format, TableFormat, View
+from tiewise.results.wording import encodable
 
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
+    from tiewise.results.base import Result
 
 __all__ = ["STANDARD_OUTPUT", "Output", "exit_if_failed", "failed_checks", "is_terminal", "screen", "write"]
 
@@ -45,9 +46,22 @@ class Output:
             raise InputError("Parquet cannot be shown on a terminal. Write it to a file: -o FILE.parquet.")
         return cls(format, path, digits, quiet)
 
-    def view(self, **settings: Any) -> OutputOptions:
-        """How to draw the result."""
-        return OutputOptions(format=self.format, digits=self.digits, **screen(self.path), **settings)
+    def view(self, **settings: Any) -> View:
+        """What to show of the result, in the room that there is."""
+        return View(digits=self.digits, width=screen(self.path)["width"], **settings)
+
+    def show(self, result: Result, view: View, notes: Iterable[str] = (), **added: Any) -> None:
+        """Write a result; `notes` were collected on the way to it, and `added` are more keys of JSON."""
+        said = [*notes, *getattr(result, "notes", ())]
+        self.write(self.render(result, view, notes, **added), said)
+
+    def render(self, result: Result, view: View, notes: Iterable[str] = (), **added: Any) -> str | bytes:
+        """The result in the format of the options."""
+        from tiewise.cli.rendering import render
+
+        assert self.format != "trec"
+        colour = screen(self.path)["colour"]
+        return render(result, self.format, view, notes=list(notes), colour=colour, added=added)
 
     def check_figure(self, figure: Path | None) -> None:
         """Require that a figure can be drawn and written beside the result, before anything is read."""
@@ -73,20 +87,19 @@ def is_terminal(path: Path) -> bool:
 
 
 def _default_format(path: Path) -> TableFormat:
-    """The format of a file by its suffix; of standard output, a table on a terminal, else TSV."""
-    if path == STANDARD_OUTPUT:
-        return "table" if is_terminal(path) else "tsv"
+    """The format of a file by its suffix; a table for people where there is none, and on standard output."""
     plain = path.with_suffix("") if path.suffix in COMPRESSED else path
     if plain.suffix and plain.suffix.lower() not in SUFFIXES:
         known = ", ".join(SUFFIXES)
         raise InputError(f"{path}: no format is known for '{plain.suffix}'. Use one of {known}, or give --format.")
-    return SUFFIXES.get(plain.suffix.lower(), "tsv")
+    return SUFFIXES.get(plain.suffix.lower(), "table")
 
 
 def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
     """Width and colour of the terminal, if the output goes there."""
     shown = is_terminal(path)
-    return {"width": shutil.get_terminal_size().columns if shown else None, "colour": shown}
+    colour = shown and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return {"width": shutil.get_terminal_size().columns if shown else WIDTH, "colour": colour}
 
 
 def write(content: str | bytes, path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:

@@ -20,7 +20,7 @@ import click
 from tiewise._version import __version__
 from tiewise.cli.command import option
 from tiewise.errors import TiewiseError
-from tiewise.tables.wording import spelled_for_shell
+from tiewise.results.wording import spelled_for_shell
 
 __all__ = ["BAD_INPUT", "CHECK_FAILED", "all_commands", "app", "print_error", "print_note", "run_process", "status_of"]
 
@@ -33,11 +33,11 @@ COMMANDS = {
     "compare": "Compare runs: which is better, and how certain is that?",
     "audit": "Count the ties of a run, find their cause, suggest a remedy.",
     "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
-    "recall": "Compare first stages of a reranker by rank-biased recall.",
+    "stages": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
     "protocol": "Compare precisions of a model: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
-    "break": "Break the ties of a run at random.",
+    "break": "Break the ties of a run, at random or in a tool's order.",
     "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",
     "measures": "List the measures, or describe one.",
     "demo": "Show on one screen why ties matter.",
@@ -219,7 +219,7 @@ def print_note(*notes: str) -> None:
 
 
 def _print_lines(prefix: str, lines: Sequence[str]) -> None:
-    from tiewise.tables.wording import encodable, escape_controls
+    from tiewise.results.wording import encodable, escape_controls
 
     for line in lines:
         with suppress(BrokenPipeError):

@@ -12,40 +12,42 @@ import click
 import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_notes, read_lines
-from tiewise.cli.command import CommandGroup, argument, command, option
+from tiewise.cli.command import SHORT, CommandGroup, argument, command, option
 from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
 from tiewise.cli.output import Output
 from tiewise.cli.program import BAD_INPUT
-from tiewise.cli.protocol_model import model_command
+from tiewise.cli.protocol_model import max_loss, model_command
 from tiewise.errors import InputError
 
 __all__ = ["protocol", "protocol_options", "write_protocol"]
 
-GROUP = "Options"  # one heading, so that help fits on a screen
+#: The text of --wide and --fractions, which share a line of help.
+VECTORS = "Vectors: .npy, .npz, .safetensors or .parquet."
+WIDE = "All columns (std, CV, RBO …); fractions, not points."
 
-qrels = argument("QRELS", "Relevance judgments; none: only compare with the reference.", type=options.PATH)
-query_ids = option("--query-ids FILE", GROUP, "Ids of queries, one a line.", type=options.PATH)
-doc_ids = option("--doc-ids FILE", GROUP, "Ids of documents, one a line.", type=options.PATH)
+qrels = argument("QRELS", "Judgments; none: only compare with the reference.", type=options.PATH)
+query_ids = option("--query-ids FILE", SHORT, "Ids of queries, one a line.", type=options.PATH)
+doc_ids = option("--doc-ids FILE", SHORT, "Ids of documents, one a line.", type=options.PATH)
 
 SHARED = (
     option(
         "-m, --measure NAMES",
-        GROUP,
+        SHORT,
         "Measures.",
         into="measures",
         multiple=True,
         default=["nDCG@10"],
         default_note="nDCG@10",
     ),
-    option("--reference ROW", GROUP, "The row to compare with.", default_note="the first"),
-    option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float),
-    option("--worst NUMBER", GROUP, "What one query can lose.", type=float, default_note="1"),
-    option("--oblivious NAME", GROUP, "The tie order of obl.", default="auto", default_note="the data's"),
-    option("--missing NAME", GROUP, "Queries a row lacks: zero, skip, error.", default="zero"),
-    option("--drop-self", GROUP, "Drop documents that have the id of their query."),
-    option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …"),
-    option("--fractions", GROUP, "Show fractions, not points (hundredths)."),
-    option("--figure FILE", GROUP, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
+    option("--reference ROW", SHORT, "The row to compare with.", default_note="the first"),
+    max_loss,
+    option("--worst NUMBER", SHORT, "What one query can lose.", type=float, default_note="1"),
+    option("--oblivious NAME", SHORT, "The tie order of obl.", default="auto", default_note="the data's"),
+    option("--missing NAME", SHORT, "Queries a row lacks: zero, skip, error.", default="zero"),
+    option("--drop-self", SHORT, "Drop documents that have the id of their query."),
+    option("--wide", SHORT, WIDE),
+    option("--fractions", SHORT, WIDE),
+    option("--figure FILE", SHORT, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
 )
 
 
@@ -59,7 +61,7 @@ def protocol_options(function: Callable[..., Any]) -> Callable[..., Any]:
         shown["output"].check_figure(shown["figure"])
         return function(how={name: values.pop(name) for name in how}, shown=shown, **values)
 
-    return options.apply_all(SHARED)(options.short_output(GROUP)(collected))
+    return options.apply_all(SHARED)(options.short_output(SHORT)(collected))
 
 
 def write_protocol(
@@ -72,23 +74,18 @@ def write_protocol(
 ) -> tw.Protocol:
     """Measure the rows, and write table, figure and notes."""
     from tiewise.cli.progress import progress
-    from tiewise.output.protocol_tables import ProtocolTables
-    from tiewise.output.rendering import render
 
     output: Output = shown["output"]
     judged, order = None if str(qrels) == "none" else qrels, how["oblivious"]
     with collect_warnings() as warned, progress("rows", quiet=output.quiet) as callback:
         options = {**how, **more, "oblivious": None if order == "none" else order}
         found = tw.protocol(judged, rows, progress=callback, **options)
-    said = (*notes, *warned, *found.notes)
-    if output.format == "latex":
-        content: str | bytes = found.to_latex(fractions=shown["fractions"])
-    else:
-        content = render(ProtocolTables(found, shown["wide"], shown["fractions"]), output.view(notes=said))
+    found = found.in_fractions() if shown["fractions"] else found
+    content = output.render(found, output.view(wide=shown["wide"]), said := [*notes, *warned])
     if shown["figure"] is not None:  # after the table, which can fail
         chart = found.plot.cutoffs() if found.max_loss is None else found.plot.loss()
         tw.figures.save(chart, shown["figure"])
-    output.write(content, said)
+    output.write(content, [*said, *found.notes])
     return found
 
 
@@ -104,8 +101,8 @@ def protocol(ctx: click.Context) -> None:
 @command("runs", examples=("tiewise protocol runs qrels.txt fp32.trec bf16.trec --max-loss 0.01",))
 @qrels
 @argument("RUN...", "One or more runs, the reference first.", into="runs", type=options.PATH)
-@option("--name NAME", GROUP, "The name of a run, for each.", into="names", multiple=True)
-@option("--complete", GROUP, "No list was cut inside its last tie group.")
+@option("--name NAME", SHORT, "The name of a run, for each.", into="names", multiple=True)
+@option("--complete", SHORT, "No list was cut inside its last tie group.")
 @protocol_options
 def runs_command(
     qrels: Path,
@@ -131,11 +128,11 @@ def runs_command(
     examples=("tiewise protocol vectors qrels.txt q.npy d.npy --row float32 --row int8",),
 )
 @qrels
-@argument("QUERIES", "Vectors of queries: .npy, .npz, .safetensors or .parquet.", type=options.PATH)
-@argument("DOCS", "Vectors of documents; it may be the same file.", type=options.PATH)
+@argument("QUERIES", VECTORS, type=options.PATH)
+@argument("DOCS", VECTORS, type=options.PATH)
 @option(
     "--row NAME",
-    GROUP,
+    SHORT,
     "int8, float32:int8, float32/bfloat16, float32@256, binary+100 …",
     into="rows",
     multiple=True,
@@ -143,13 +140,13 @@ def runs_command(
 )
 @option(
     "--encoder NAME=Q,D",
-    GROUP,
+    SHORT,
     "Vectors of the model in another type.",
     into="encoders",
     multiple=True,
 )
-@option("--fn NAME", GROUP, "cosine, dot or euclidean.", default="cosine")
-@option("--repeats N", GROUP, "Time the search N times.", type=options.NOT_NEGATIVE, default=0)
+@option("--fn NAME", SHORT, "cosine, dot or euclidean.", default="cosine")
+@option("--repeats N", SHORT, "Time the search N times.", type=options.NOT_NEGATIVE, default=0)
 @query_ids
 @doc_ids
 @protocol_options
@@ -174,13 +171,15 @@ def vectors_command(
         made = tw.rows.vectors(
             query_vectors,
             doc_vectors,
-            rows or None,
+            list(map(options.spell_dtypes, rows)) or None,
             fn=fn,
             query_ids=query_names,
             doc_ids=doc_names,
             encoders=dict(map(_read_encoder, encoders)),
             repeats=repeats,
         )
+    if how["reference"] is not None:
+        how["reference"] = options.spell_dtypes(how["reference"])
     if str(qrels) != "none":
         ids = {("queries", "--query-ids", "query_ids"): query_names, ("documents", "--doc-ids", "doc_ids"): doc_names}
         warned += numbered_notes([what for what, names in ids.items() if names is None])
@@ -203,14 +202,13 @@ def _read_encoder(text: str) -> tuple[str, tuple[Any, Any]]:
     return name, (_read(Path(queries), "queries", "", None)[0], _read(Path(docs), "docs", "", None)[0])
 
 
-@command("logits", examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32_logits",))
+@command("logits", examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32",))
 @qrels
-@argument(
-    "FILE...", "Arrays logits, or hidden and weight: .npz, .safetensors or .npy.", into="files", type=options.PATH
-)
-@option("--level NAME", GROUP, "native, score, logit or head.", into="levels", multiple=True, default_note="all")
-@option("--positive N", GROUP, "The logit that means relevant.", type=options.NOT_NEGATIVE, default_note="1")
-@option("--array ROLE=NAME", GROUP, f"Roles: {', '.join(PAIR_ROLES)}.", into="renamed", multiple=True)
+@argument("FILE...", "logits, or hidden and weight: .npz, .safetensors, .npy.", into="files", type=options.PATH)
+@option("--level NAME", SHORT, "native, score, logit, head.", into="levels", multiple=True, default_note="all")
+@option("--fn NAME", SHORT, "sigmoid, softmax, log_softmax, identity.", default_note="by the number of logits")
+@option("--positive N", SHORT, "The logit that means relevant.", type=options.NOT_NEGATIVE, default_note="1")
+@option("--array ROLE=NAME", SHORT, f"Roles: {', '.join(PAIR_ROLES)}.", into="renamed", multiple=True)
 @query_ids
 @doc_ids
 @protocol_options
@@ -219,6 +217,7 @@ def logits_command(
     files: Sequence[Path],
     *,
     levels: Sequence[str],
+    fn: str | None,
     positive: int | None,
     renamed: Sequence[str],
     query_ids: Path | None,
@@ -243,7 +242,7 @@ def logits_command(
         arrays.ids("queries", "--query-ids", "query", pairs, "pairs"),
         arrays.ids("documents", "--doc-ids", "doc", pairs, "pairs"),
     )
-    write_protocol(qrels, tw.rows.logits(*ids, **given, positive=positive, levels=levels or None), how, shown)
+    write_protocol(qrels, tw.rows.logits(*ids, **given, fn=fn, positive=positive, levels=levels or None), how, shown)
 
 
 for one in (runs_command, vectors_command, logits_command, model_command):

@@ -11,23 +11,25 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import click
+
 import tiewise as tw
+from tiewise.analysis.options import Options
+from tiewise.analysis.protocol_latex import paper_table
+from tiewise.analysis.protocol_result import Scaled
+from tiewise.analysis.protocols import check_settings
 from tiewise.cli import options
-from tiewise.cli.command import argument, command, option
+from tiewise.cli.command import SHORT, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import screen, write
+from tiewise.cli.program import print_note
 from tiewise.errors import InputError, MissingExtraError
 from tiewise.io.compression import save
-from tiewise.tables.optional import installed
+from tiewise.results.optional import installed
+from tiewise.results.view import View
 
-__all__ = ["model_command"]
+__all__ = ["max_loss", "model_command"]
 
-GROUP = "Options"  # one heading, so that help fits on a screen
-
-EXAMPLES = (
-    "tiewise protocol model my-reranker --data my-data -o results",
-    "tiewise protocol model --config examples/paper.toml -o results",
-)
 #: What decides the last bits of a model's scores.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy")
 #: The keys of a configuration: for all models, for one model, for one data set.
@@ -43,52 +45,96 @@ COMMON = (
     "drop_self",
     "seed",
 )
+#: Those of them that say how rows are measured, not how they are made.
+MEASURING = ("measures", "max_loss", "drop_self", "seed")
 OF_MODEL = ("name", "revision", "kind", "prompts", "instruction", "max_length", "yes", "no", "trust_remote_code")
 OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures", "drop_self")
 
 
-@command("model", examples=EXAMPLES)
+class Loss(options.Number):
+    """A fraction; the error for a percentage says how to write it."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """The number of a text."""
+        try:
+            return float(value)
+        except ValueError:
+            self.fail(f"{value!r} is not a number. Write 0.01 for one point.", param, ctx)
+
+
+max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one point.", type=Loss())
+
+
+@command("model", examples=("tiewise protocol model my-reranker --data my-data -o results",))
 @argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names")
-@option("--data FOLDER", GROUP, "Texts and qrels, or a data set of the hub.", multiple=True)
-@option("--config FILE", GROUP, "Models, data and settings as TOML.", type=options.PATH)
 @option(
-    "--dtype NAME", GROUP, "float32, float16, bfloat16.", into="dtypes", multiple=True, default_note="all that are fast"
+    "--data FOLDER",
+    SHORT,
+    "queries.jsonl, corpus.jsonl, qrels.*, candidates.* to rerank; or a data set of the hub.",
+    multiple=True,
 )
-@option(
-    "--level NAME", GROUP, "native, score, logit, head.", into="levels", multiple=True, default_note="all but logit"
-)
-@option("--kind NAME", GROUP, "bi-encoder, cross-encoder, classifier, yes-no.")
-@option("--revision NAME", GROUP, "Of a model of the hub.", default_note="the newest")
-@option("--instruction TEXT", GROUP, "What the model is told to look for.")
-@option("--prompt ROLE=TEXT", GROUP, "Roles: query, document; before, after, question.", into="prompts", multiple=True)
-@option("--yes WORD", GROUP, "The answer of a yes-no model that means relevant.", default_note="yes")
-@option("--no WORD", GROUP, "Its other answer.", default_note="no")
-@option("--max-length N", GROUP, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
-@option("--batch-size N", GROUP, "Inputs at a time.", type=options.POSITIVE, default_note="16")
-@option("--device NAME", GROUP, "cpu, cuda …", default_note="a GPU if there is one")
-@option("--depth N", GROUP, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
-@option("--trust-remote-code", GROUP, "Run code that a model brings.")
-@option("-m, --measure NAMES", GROUP, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
-@option("--max-loss NUMBER", GROUP, "How much may be lost, such as 0.01.", type=float)
-@option("--drop-self", GROUP, "Drop documents that have the id of their query.")
-@option("--wide", GROUP, "All columns: std, CV, bounds, RBO, bytes, verdict …")
-@option("-o, --output FOLDER", GROUP, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
-@option("--quiet", GROUP, "Write no notes to standard error.")
+@option("--config FILE", SHORT, "Models, data and settings as TOML.", type=options.PATH)
+@option("--dtype NAME", SHORT, "float32, bfloat16; float16 on a GPU.", into="dtypes", multiple=True)
+@option("--level NAME", SHORT, "native, score, head; logit if named.", into="levels", multiple=True)
+@option("--kind NAME", SHORT, "bi-encoder, cross-encoder, classifier, yes-no.")
+@option("--revision NAME", SHORT, "Of a model of the hub.", default_note="the newest")
+@option("--instruction TEXT", SHORT, "What the model is told to look for.")
+@option("--prompt ROLE=TEXT", SHORT, "query, document, before, after, question.", into="prompts", multiple=True)
+@option("--yes WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
+@option("--no WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
+@option("--max-length N", SHORT, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
+@option("--batch-size N", SHORT, "Inputs at a time.", type=options.POSITIVE, default_note="16")
+@option("--device NAME", SHORT, "cpu, cuda …", default_note="a GPU if there is one")
+@option("--depth N", SHORT, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
+@option("--trust-remote-code", SHORT, "Run code that a model brings.")
+@option("-m, --measure NAMES", SHORT, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
+@max_loss
+@option("--drop-self", SHORT, "Drop documents that have the id of their query.")
+@option("--wide", SHORT, "All columns: std, CV, bounds, RBO, bytes, verdict …")
+@option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
+@option("--quiet", SHORT, "Write no notes to standard error.")
 def model_command(
     names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
 ) -> None:
-    """Run models in several types on texts. A second call computes what is missing.
+    """Run models in several types on texts; a second call goes on where it was."""
+    from tiewise.adapters.protocol_models import check_options
 
-    A data folder has queries.jsonl, corpus.jsonl (_id, title, text), qrels.* and, for reranking, candidates.*, a run.
-    """
     experiment = _read_experiment(names, config, given)
+    for data in experiment.data:  # before a model runs for hours
+        _check_measuring(experiment, data)
+    for model in experiment.models:
+        check_options(**_running(experiment, model))
     _silence_libraries()
     for data in experiment.data:
-        found = {}
-        for model in experiment.models:
-            found[_folder_name(model["name"])] = _run(experiment, model, data, output, wide=wide, quiet=quiet)
-        latex = tw.Protocol.latex_of(found)
-        save(output / _folder_name(data["name"]) / "table.tex", [latex.encode()])
+        folder = output / _folder_name(data["name"])
+        try:
+            found = {
+                _folder_name(model["name"]): _run(experiment, model, data, output, wide=wide, quiet=quiet)
+                for model in experiment.models
+            }
+        except KeyboardInterrupt:
+            print_note(f"What is finished is kept in {folder}. The same command goes on from there.")
+            raise
+        latex = paper_table(found | _read_others(folder, found), Scaled())
+        save(folder / "table.tex", [latex.encode()])
+
+
+def _read_others(folder: Path, found: Mapping[str, Any]) -> dict[str, Any]:
+    """The results of earlier calls for other models, as far as one table can show them beside those of this call."""
+
+    def kind(document: Mapping[str, Any]) -> list[Any]:
+        measure, texts = document["rows"][0]["measure"], document["settings"]["data_files"]
+        return [document["schema"], document["reference"], document["oblivious"], measure, texts]
+
+    wanted, others = kind(next(iter(found.values()))), {}
+    for path in sorted(folder.glob("*/protocol.json")):
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+            if path.parent.name not in found and kind(document) == wanted:
+                others[path.parent.name] = document
+        except (ValueError, LookupError, TypeError):
+            raise InputError(f"{path}: is no result of this version. Delete it, or run its model again.") from None
+    return others
 
 
 # -- what to run --------------------------------------------------------------------------------------------------
@@ -106,7 +152,10 @@ class Experiment:
 def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str, Any]) -> Experiment:
     """The experiment of the command line, or of a file; what the command line says wins."""
     data, prompts = given.pop("data"), given.pop("prompts")
-    told = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items() if value}
+    given = {name: value for name, value in given.items() if value is not None and value is not False and value != ()}
+    told = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
+    if "dtypes" in told:
+        told["dtypes"] = list(map(options.spell_dtypes, told["dtypes"]))
     if prompts:
         told["prompts"] = dict(map(_read_prompt, prompts))
     if config is None:
@@ -123,10 +172,11 @@ def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str,
     of_all = {name: value for name, value in told.items() if name in COMMON}
     models = [{**model, **of_model, **{k: v for k, v in of_all.items() if k in model}} for model in found.models]
     sets = [{key: value for key, value in one.items() if key not in of_all} for one in found.data]
-    folders = [_folder_name(one["name"]) for one in models]
-    for one in folders:
-        if folders.count(one) > 1:
-            raise InputError(f"Two models are called '{one}', and would share a folder. Rename one of them.")
+    for what, rows in (("models", models), ("data sets", sets)):
+        folders = [_folder_name(one["name"]) for one in rows]
+        for one in folders:
+            if folders.count(one) > 1:
+                raise InputError(f"Two {what} are called '{one}', and would share a folder. Rename one of them.")
     return Experiment(models, sets, {**found.common, **of_all})
 
 
@@ -154,7 +204,7 @@ def _read_config(path: Path) -> Experiment:
         raise InputError(f"{path}: is not TOML ({error}).") from None
     models, data = read.pop("model", []), read.pop("data", [])
     for what, rows, known in (("model", models, OF_MODEL), ("data", data, OF_DATA), ("", [read], COMMON)):
-        if what and (not isinstance(rows, list) or not rows or not all("name" in row for row in rows)):
+        if what and not (isinstance(rows, list) and rows and all(isinstance(row.get("name"), str) for row in rows)):
             raise InputError(f"{path}: needs [[{what}]] with a name, once or more.")
         for key in (key for row in rows for key in row if key not in known):
             where = f"[[{what}]]" if what else "the file"
@@ -167,28 +217,49 @@ def _folder_name(name: str) -> str:
     return Path(name).absolute().name if Path(name).exists() else name.replace("/", "__")
 
 
+def _measuring(experiment: Experiment, data: Mapping[str, Any]) -> dict[str, Any]:
+    """How the rows of a data set are measured: what `protocol` is given."""
+    return {key: value for key, value in {**experiment.common, **data}.items() if key in MEASURING}
+
+
+def _check_measuring(experiment: Experiment, data: Mapping[str, Any]) -> None:
+    """Require settings of a data set that are possible."""
+    how = _measuring(experiment, data)
+    depth = experiment.common.get("depth")
+    for measure in check_settings(how.get("measures", "nDCG@10"), how.get("max_loss")):
+        if isinstance(depth, int) and depth < (measure.cutoff or 0):
+            raise InputError(f"--depth {depth} is less than {measure} needs. Raise it, or leave it out.")
+    Options(**{key: value for key, value in how.items() if key in ("drop_self", "seed")})
+    for key in ("revision", "subset", "split", "instruction"):
+        if not isinstance(data.get(key, ""), str):
+            raise InputError(f"{data['name']}: the {key} is {data[key]!r}. Give a text.")
+
+
+def _running(experiment: Experiment, model: Mapping[str, Any]) -> dict[str, Any]:
+    """How a model is run: what `rows.model` is given."""
+    common = {key: value for key, value in experiment.common.items() if key not in MEASURING}
+    return common | {key: value for key, value in model.items() if key != "name"}
+
+
 # -- one model on one data set ------------------------------------------------------------------------------------
 
 
 def _run(
     experiment: Experiment, model: Mapping[str, Any], data: Mapping[str, Any], output: Path, *, wide: bool, quiet: bool
-) -> tw.Protocol:
-    """Run a model on a data set, write its results, and show its table."""
-    from tiewise.adapters.protocol_models import read_collection
+) -> dict[str, Any]:
+    """Run a model on a data set, write its results, show its table, and return the document of `protocol.json`."""
+    from tiewise.adapters.protocol_models import DEFAULT_DEPTH, read_collection
     from tiewise.cli.progress import progress
-    from tiewise.tables.text import render_text
+    from tiewise.results.text import render_text
 
-    settings = dict(experiment.common)
-    how = {key: settings.pop(key) for key in ("measures", "max_loss", "drop_self", "seed") if key in settings}
-    how |= {key: data[key] for key in ("measures", "drop_self") if key in data}
-    settings |= {
-        "instruction": data.get("instruction"),
-        **{key: value for key, value in model.items() if key != "name"},
-    }
+    how = _measuring(experiment, data)
+    cutoffs = [measure.cutoff or 0 for measure in check_settings(how.get("measures", "nDCG@10"))]
+    settings = {"depth": max(DEFAULT_DEPTH, *cutoffs), **_running(experiment, model)}
     names = _folder_name(data["name"]), _folder_name(model["name"])
     title, folder = f"{names[1]} on {names[0]}", output.joinpath(*names)
     with collect_warnings() as warned:
         texts = read_collection(data["name"], **{key: data.get(key) for key in ("revision", "subset", "split")})
+        texts = replace(texts, instruction=data.get("instruction"))
         with progress(title, quiet=quiet) as callback:
             rows = tw.rows.model(model["name"], texts, save=folder, progress=callback, **settings)
         found = tw.protocol(texts.qrels, rows, **how)
@@ -202,9 +273,9 @@ def _run(
         *_draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False)),
     ]
     view = screen()
-    section = replace(found._section(wide=wide), notes=() if quiet else notes)
+    section = replace(found._section(View(wide=wide, width=view["width"])), notes=() if quiet else notes)
     write(f"{title}\n{render_text(section, view['width'], colour=view['colour'])}\n", styled=True)
-    return found
+    return document
 
 
 def _draw(
@@ -217,7 +288,7 @@ def _draw(
         if len(runs) > 1:
             tw.figures.save(found.plot.loss(title=title), folder / "loss.svg")
         page: dict[str, Any] = {"reference": found.reference, "title": title, "protocol": found, **options}
-        tw.write_report(qrels, runs, folder / "report.html", found.measures, **page)
+        tw.write_page(qrels, runs, folder / "report.html", found.measures, **page)
     except MissingExtraError as error:
         yield f"There are no figures and no page. {error}"
 

@@ -79,8 +79,8 @@ def report(
     The page is one file that needs no network: open it, mail it, print it. The first measure is its main one.
     """
     from tiewise.cli.progress import progress
-    from tiewise.output.page.content import collect_content
-    from tiewise.output.page.rendering import check_path, save_page
+    from tiewise.page.content import collect_content
+    from tiewise.page.rendering import check_path, save_page
 
     if is_terminal(output):
         raise InputError("The page is for a browser, not for a terminal. Write it to a file: -o report.html.")

@@ -17,8 +17,8 @@ from tiewise.cli.command import INPUT, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
 from tiewise.errors import InputError
-from tiewise.output.paths import check_writable
-from tiewise.tables.wording import format_percent
+from tiewise.io.output_paths import check_writable
+from tiewise.results.wording import format_percent
 
 __all__ = ["score"]
 
@@ -73,7 +73,6 @@ DEFAULT_K = 100
     into="k",
     type=options.POSITIVE,
     default_note=str(DEFAULT_K),
-    old_names=["--depth"],
 )
 @option(
     "--array ROLE=NAME",

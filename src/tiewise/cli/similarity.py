@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +57,7 @@ def _complete_comparison() -> dict[str, str]:
 @options.distances
 @options.complete
 @options.per_query
+@options.explain("how to read it, ranges of all pairs, and which measure fits which question")
 @options.names
 @options.output("one object with the list 'pairs'")
 def similarity(
@@ -71,30 +71,26 @@ def similarity(
     distances: bool,
     complete: bool,
     per_query: bool,
+    explain: bool,
     names: Sequence[str],
     output: Output,
 ) -> None:
     """Compare the rankings of runs with each other, with ties and bounds, over the queries that they share.
 
-    For two runs it shows all bounds. For more it shows a matrix with one number for each pair.
+    Two runs have one line, with what ties and the unseen tail of the lists change. More runs have a matrix.
     """
     from tiewise.cli.progress import progress
-    from tiewise.output.rendering import render
-    from tiewise.output.similarity_tables import SimilarityTables, is_matrix
 
     files = runs_by_name(runs, names)
     chosen = _resolve_comparison(measure, phi, depth)
-    view = output.view(per_query=per_query)
-    bounds = not is_matrix(len(files), view)  # which shows one number for each pair
+    is_matrix = len(files) > 2 and not per_query and not explain and output.format in ("table", "markdown", "latex")
     check_stdin_once(runs)
     with collect_warnings() as warned:
         read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
         with progress("pairs of lists", quiet=output.quiet) as callback:
-            how: Any = {"edge": edge, "bounds": bounds, "complete": complete, "distances": distances}
+            how: Any = {"edge": edge, "bounds": not is_matrix, "complete": complete, "distances": distances}
             found = tw.similarity(read, chosen, progress=callback, **how)
-    tables = SimilarityTables(found, read, edge)
-    view = replace(view, notes=(*warned, *tables.notes))
-    output.write(render(tables, view), view.notes)
+    output.show(found, output.view(per_query=per_query, explain=explain), warned)
 
 
 def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> PairMeasure:

@@ -12,6 +12,7 @@ import click
 import numpy as np
 
 from tiewise.analysis.reports import method_notes
+from tiewise.analysis.trec_format import format_line, format_number
 from tiewise.analysis.trec_lists import TrecLists
 from tiewise.caching import cached_property
 from tiewise.cli import options
@@ -26,7 +27,6 @@ from tiewise.io.run_tags import read_tag
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.trec_eval_names import LONG_MAX, NAMES, NICKNAMES, OUT_OF_SCOPE, parse_long
-from tiewise.output.trec_format import format_line, format_number
 
 __all__ = ["trec_eval"]
 

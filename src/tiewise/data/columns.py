@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, warn
-from tiewise.tables.optional import installed, need
+from tiewise.results.optional import installed, need
 
 __all__ = [
     "ID_OPTIONS",

@@ -15,8 +15,8 @@ from tiewise.data.mappings import check_mapping
 from tiewise.data.subtopics import Subtopics
 from tiewise.data.table import Row, Table, check_duplicates, check_numbers, pick_column
 from tiewise.errors import InputError
-from tiewise.tables.optional import data_frame
-from tiewise.tables.wording import count_noun
+from tiewise.results.optional import data_frame
+from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import MAX_PROBLEMS, Codes, Floats, numbers, to_host
 from tiewise.errors import InputError
-from tiewise.tables.wording import count_noun
+from tiewise.results.wording import count_noun
 
 __all__ = ["Metric", "NeighborLists", "neighbor_lists"]
 

@@ -16,7 +16,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
 from tiewise.data.table import Table, check_duplicates, pick_column
 from tiewise.errors import InputError
-from tiewise.tables.wording import count_noun
+from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -162,7 +162,7 @@ class Run(Table):
     @property
     def _title(self) -> str:
         name = "" if self.name is None else f" ({self.name})"
-        from tiewise.tables.wording import format_percent
+        from tiewise.results.wording import format_percent
 
         tied = f", {format_percent(self.tied_share)} of them tied" if len(self) <= MAX_SUMMARY_ROWS else ""
         return f"{super()._title}{tied}{name}"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tiewise.caching import cached_property
 from tiewise.errors import InputError
 
-__all__ = ["Source"]
+__all__ = ["Source", "describe_sources"]
 
 
 class Source:
@@ -42,3 +42,12 @@ class Source:
         except (InputError, OSError):  # the file was changed or deleted
             digest = ""
         return Source, (self.path, digest, self.format)
+
+
+def describe_sources(names: Iterable[str], sources: Iterable[Source | None]) -> list[dict[str, str]]:
+    """The name of each run, with path, SHA-256 and format if it was read from a file.
+
+    >>> describe_sources(["bm25"], [None])
+    [{'name': 'bm25'}]
+    """
+    return [{"name": name} | (one.to_dict() if one else {}) for name, one in zip(names, sources, strict=True)]

@@ -33,8 +33,8 @@ from tiewise.data.documents import Documents
 from tiewise.data.mappings import all_text, mapped_columns, plain_columns
 from tiewise.data.source import Source
 from tiewise.errors import InputError
-from tiewise.tables.optional import data_frame
-from tiewise.tables.wording import count_noun
+from tiewise.results.optional import data_frame
+from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -254,9 +254,9 @@ class Table(Lists):
         return f"<{type(self).__name__}: {queries}, {rows}>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import render_html
-        from tiewise.tables.model import PREVIEW_ROWS, Section
-        from tiewise.tables.model import Table as ShownTable
+        from tiewise.results.html import render_html
+        from tiewise.results.model import PREVIEW_ROWS, Section
+        from tiewise.results.model import Table as ShownTable
 
         queries, docs, values = zip(*islice(self, PREVIEW_ROWS), strict=True) if len(self) else ((), (), ())
         columns = {"query": queries, "document": docs, self.value_names[0]: [f"{value:.9g}" for value in values]}

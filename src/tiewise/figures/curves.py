@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tiewise.analysis.comparison.system import ORDER_NAMES
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
@@ -21,7 +20,8 @@ from tiewise.figures.theme import (
     tooltips,
 )
 from tiewise.metrics.definition import Measure
-from tiewise.tables.wording import join_names
+from tiewise.results.wording import join_names
+from tiewise.ties.orders import name_order
 
 if TYPE_CHECKING:
     import altair as alt
@@ -45,13 +45,11 @@ def curve(
     *,
     oblivious: bool = True,
     title: str = "",
-    marked: str = "",
 ) -> alt.LayerChart | alt.ConcatChart:
     """Measures against their cutoffs, for one report, or several by name; one panel for each measure.
 
     The line is the expectation, the shaded area the range over the tie orders. A cross is the tie-oblivious value,
-    where ties can change it; `marked` describes the order of the crosses if its name does not. The measures are
-    computed from the reports' data: the reports need not contain them.
+    where ties can change it. The measures are computed from the reports' data: the reports need not contain them.
     """
     named = {"": reports} if isinstance(reports, Report) else dict(reports)
     if not named:
@@ -65,11 +63,11 @@ def curve(
     panels = [_panel(some, list(named), ranks, oblivious, small=len(families) > 1) for some in of_panel]
     alt, measured = load_altair(), ", ".join(one.name for one in families)
     orders = {report.provenance.options["oblivious"] for report in named.values()} - {None}
-    of_orders = [ORDER_NAMES.get(order, f"the order of {order}") for order in sorted(orders)]
-    crosses = f" Crosses: {marked or join_names(of_orders)}." if oblivious and orders else ""
+    of_orders = [name_order(order) for order in sorted(orders)]
+    crosses = f" Crosses: {join_names(of_orders)}." if oblivious and orders else ""
     heading = make_title(
         title or f"{measured} against the cutoff",
-        f"Lines: expected over the orders of ties. Shaded: lowest to highest.{crosses}",
+        f"Lines: expected over tie orders. Shaded: lowest to highest.{crosses}",
     )
     chart: Any = panels[0]
     if len(panels) > 1:

@@ -29,7 +29,7 @@ class StagePlots:
         self._stages = stages
 
     def pareto(self, phi: float | None = None) -> alt.LayerChart:
-        """Rank-biased recall against cost: a line for each system; points that are not dominated are filled.
+        """Rank-biased recall against cost: a line for each system; points on the Pareto frontier are filled.
 
         Thick bars reach from the lower to the upper bound; thin bars show the extremes over the tie orders. The default
         `phi` is the first that was measured.
@@ -50,13 +50,13 @@ class StagePlots:
                 "reach": [row["depth"] or deepest for row in rows],
                 "label": [str(row["depth"] or "all") for row in rows],
                 "cost": costs,
-                "worth": [bool(row["pareto"]) for row in rows],
+                "pareto": [bool(row["pareto"]) for row in rows],
                 **{name: [row[name] for row in rows] for name in columns},
             }
         )
         x = alt.X(
             "cost:Q",
-            title=("cost of both stages" if has_cost else "documents handed on") + log,
+            title=("cost of both stages" if has_cost else "documents passed on") + log,
             scale=alt.Scale(type="log", nice=False, padding=30) if log else alt.Undefined,
             axis=alt.Axis(labelOverlap="greedy"),
         )
@@ -71,10 +71,10 @@ class StagePlots:
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
             *("rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),
         ]
-        hollow = base.transform_filter("!datum.worth").mark_point(
+        hollow = base.transform_filter("!datum.pareto").mark_point(
             size=80, strokeWidth=2, filled=False, fill="white", opacity=1
         )
-        filled = base.transform_filter("datum.worth").mark_point(size=90, filled=True, opacity=1)
+        filled = base.transform_filter("datum.pareto").mark_point(size=90, filled=True, opacity=1)
         extremes = alt.Y("rbr_minimum:Q"), alt.Y2("rbr_maximum:Q")
         layers = [
             base.mark_rule(strokeWidth=1.5, opacity=0.7).encode(x, *extremes, color),
@@ -84,19 +84,21 @@ class StagePlots:
             filled.encode(x, y, color, shape, tooltip=tooltip),
             base.mark_text(dx=8, dy=12, color=GREY, fontSize=11, align="left").encode(x, y, text="label:N"),
         ]
-        words = "Filled: not dominated. Numbers: depth. Bars: bounds; thin: over the orders of ties."
+        words = "Filled: Pareto frontier. Numbers: depth. Bars: bounds; thin: by tie order."
         return layer_chart(
             layers,
-            title="What first stages hand on",
+            title="What first stages pass on",
             subtitle=words,
             description="Rank-biased recall of first stages against their cost, by depth.",
             height=340,
         )
 
-    def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> alt.LayerChart:
+    def spread(
+        self, recall: float, *, depth: int, phi: float | None = None, recall_at: int | None = None
+    ) -> alt.LayerChart:
         """Sets of equal recall, sorted by their rank-biased recall: Moffat et al. (2024), Figure 3."""
         alt, chosen = load_altair(), self._check_phi(phi)
-        rows = self._stages.spread(recall, depth=depth, phi=chosen, k=k)
+        rows = self._stages.spread(recall, depth=depth, phi=chosen, recall_at=recall_at)
         if not len(rows):
             raise InputError(f"No set of {depth} documents has a recall of {recall:g} in every order of its ties.")
         place = list(range(1, len(rows) + 2))  # a step ends where the next begins
@@ -115,7 +117,7 @@ class StagePlots:
         legend = alt.Legend(orient="top", symbolType="stroke")
         color = alt.Color("what:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
         dash = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=labels, range=dashes))
-        recalled = k or self._stages.k or DEFAULT_K
+        recalled = recall_at or self._stages.recall_at or DEFAULT_K
         return layer_chart(
             [area.encode(x, alt.Y("base:Q"), alt.Y2("base_upper:Q")), lines.encode(x, y, color, dash)],
             title=f"Sets of {depth} documents, all with recall {recall:g} of the first {recalled}",

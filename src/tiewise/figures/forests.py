@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import CROSS_SHAPES, padded_scale
 from tiewise.figures.theme import (
@@ -23,8 +22,8 @@ from tiewise.figures.theme import (
 )
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.tables.records import Rows
-from tiewise.tables.wording import PLAIN
+from tiewise.results.rows import Rows
+from tiewise.results.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
@@ -46,19 +45,18 @@ def forest_rows(
     measure: str | Measure,
     *,
     tools: bool | Iterable[str] = True,
-    intervals: float | Mapping[str, tuple[float, float]] | None = None,
-    seed: int = 0,
+    intervals: bool | Mapping[str, tuple[float, float]] = False,
 ) -> Rows:
     """The rows of a forest plot of some reports, by name, with the number that each tool prints.
 
-    `tools` names the tools; True takes all, False none. `intervals` are over queries: a confidence such as 0.95 (by
-    bootstrap with this `seed`), or intervals by name.
+    `tools` names the tools; True takes all, False none. `intervals` are over queries: those of each
+    report (`Estimate.ci`), or intervals by name.
     """
     evaluated = [report.at(measure) for report in reports.values()]
     if isinstance(intervals, Mapping):
         ends = [intervals.get(name) for name in reports]
     else:
-        ends = query_intervals([report.per_query(report.measures[0]) for report in evaluated], intervals, seed=seed)
+        ends = [report[report.measures[0]].ci if intervals else None for report in evaluated]
     columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
     for report, interval in zip(evaluated, ends, strict=True):
         mean, (low, high) = report[report.measures[0]], interval or (None, None)

@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison import Compared
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import query_intervals
 from tiewise.errors import InputError
 from tiewise.figures.curves import curve
 from tiewise.figures.forests import forest, forest_rows
 from tiewise.figures.query_differences import differences
 from tiewise.figures.tie_group_sizes import group_sizes
 from tiewise.metrics.definition import Measure
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 
 if TYPE_CHECKING:
     import altair as alt
@@ -48,9 +47,7 @@ class ReportPlots:
         """Measures against their cutoffs: see `tiewise.figures.curve`."""
         return curve(self._report, measure, cutoffs, oblivious=oblivious, title=title)
 
-    def forest(
-        self, *, tools: bool | Iterable[str] = True, intervals: float | None = None, title: str = ""
-    ) -> alt.LayerChart:
+    def forest(self, *, tools: bool | Iterable[str] = True, intervals: bool = False, title: str = "") -> alt.LayerChart:
         """All measures of the report except counts, one row each: see `tiewise.figures.forest` and `forest_rows`."""
         report, chosen = self._report, tools if isinstance(tools, bool) else list(tools)
         rows = [
@@ -60,7 +57,7 @@ class ReportPlots:
             for row in forest_rows({measure.name: report}, measure, tools=chosen, intervals=intervals)
         ]
         heading = title or "What the order of ties makes of each measure"
-        return forest(rows, sort=False, title=heading, level=intervals or 0.95)
+        return forest(rows, sort=False, title=heading)
 
     def differences(
         self,
@@ -99,26 +96,22 @@ class ComparisonPlots:
         measure: str | Measure | None = None,
         *,
         tools: bool | Iterable[str] = True,
-        intervals: bool | float = True,
+        intervals: bool = True,
         title: str = "",
     ) -> alt.LayerChart:
         """The systems side by side in a measure, which may be omitted if there is only one.
 
-        `intervals` over queries are at the comparison's own confidence (True), at another, or left out (False).
-        `tools` selects tools from `Compared.printed`, whose numbers differ only by the order of ties. See
+        `intervals` over queries are those of each system alone: their whiskers may overlap although the difference is
+        shown. `tools` selects tools from `Compared.printed`, whose numbers differ only by the order of ties. See
         `tiewise.figures.forest`.
         """
-        compared = self._compared
-        confidence = compared.confidence if intervals is True else intervals or None
-        printed = self._printed(measure, tools)
-        per_query = [compared.estimates(system, measure) for system in compared.systems]
-        ends = query_intervals(per_query, confidence, resamples=compared.resamples, seed=compared.seed)
-        rows = []
-        for system, interval in zip(compared.systems, ends, strict=True):
-            mean, (low, high) = compared.estimate(system, measure), interval or (None, None)
+        compared, printed, rows = self._compared, self._printed(measure, tools), []
+        for system in compared.systems:
+            mean = compared.estimate(system, measure)
+            low, high = (intervals and compared.estimates(system, measure).mean().ci) or (None, None)
             values = {"expected": mean.expected, "minimum": mean.minimum, "maximum": mean.maximum}
             rows.append({"name": system, **values, "ci_low": low, "ci_high": high, "tools": printed[system]})
-        return forest(rows, measure=str(mean.measure), title=title, level=confidence or compared.confidence)
+        return forest(rows, measure=str(mean.measure), title=title)
 
     def differences(
         self,

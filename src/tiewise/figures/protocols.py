@@ -10,7 +10,7 @@ from tiewise.analysis.protocol_result import Protocol
 from tiewise.errors import InputError
 from tiewise.figures.curves import curve
 from tiewise.figures.theme import GREY, INK, PALETTE, WIDTH, inline_data, layer_chart, load_altair, tooltips
-from tiewise.tables.wording import PLAIN
+from tiewise.results.wording import PLAIN
 
 if TYPE_CHECKING:
     import altair as alt
@@ -36,7 +36,7 @@ class ProtocolPlots:
         reports = {name: report for name in found.rows if (report := found.row(name).report) is not None}
         if not reports:
             raise InputError("Without judgments no measure has a value: give qrels.")
-        return curve(reports, found.measures, cutoffs, title=title, marked=found.order_name)
+        return curve(reports, found.measures, cutoffs, title=title)
 
     def loss(self, *, title: str = "") -> alt.LayerChart:
         """What each row loses: see `tiewise.figures.losses`."""

@@ -9,7 +9,7 @@ from tiewise.analysis.significance import ATOL
 from tiewise.errors import InputError
 from tiewise.figures.theme import GREY, INK, PALETTE, inline_data, layer_chart, load_altair
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 
 if TYPE_CHECKING:
     import altair as alt

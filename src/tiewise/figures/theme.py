@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
 from tiewise.io.compression import save as save_bytes
-from tiewise.tables.optional import installed, need
+from tiewise.results.optional import installed, need
 
 if TYPE_CHECKING:
     import altair as alt

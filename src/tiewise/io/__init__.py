@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from tiewise.io.reading import read_qrels, read_run
 from tiewise.io.sources import as_qrels, as_run, as_source
-from tiewise.tables.optional import lazy_names
+from tiewise.results.optional import lazy_names
 
 if TYPE_CHECKING:
     from tiewise.io.writing import write_qrels, write_run

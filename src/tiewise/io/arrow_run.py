@@ -22,7 +22,7 @@ from tiewise.io.parquet import parquet_errors
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
-from tiewise.tables.optional import installed, need
+from tiewise.results.optional import installed, need
 
 __all__ = ["ArrowRun"]
 

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from glob import has_magic
 from importlib import import_module
@@ -21,10 +21,26 @@ from typing import IO, Any
 
 from tiewise.caching import cached_property
 from tiewise.errors import InputError, name_memory_errors
-from tiewise.tables.optional import need
-from tiewise.tables.wording import escape_lines
+from tiewise.results.optional import need
+from tiewise.results.wording import escape_lines
 
-__all__ = ["COMPRESSED", "PathLike", "Reread", "Stream", "check_expansion", "is_pattern", "opened", "save"]
+__all__ = [
+    "COMPRESSED",
+    "PathLike",
+    "Reread",
+    "Stream",
+    "check_expansion",
+    "is_pattern",
+    "opened",
+    "remove_stale",
+    "save",
+]
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
 
 PathLike = str | os.PathLike[str]
 CHUNK = 1 << 20  # bytes that are read at a time
@@ -283,12 +299,34 @@ def _open_atomic(path: str) -> Iterator[IO[bytes]]:
     try:
         # Until it is complete, the owner alone may read what replaces a file that perhaps is not for all.
         with open(part, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
+            _lock(file)
             yield file
         if mode is not None:
             part.chmod(mode)
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def remove_stale(folder: Path) -> None:
+    """Remove temporary files that no process writes: those of one that was killed."""
+    for path in folder.glob(".*.part"):
+        with suppress(OSError):  # it is complete by now
+            with path.open("rb") as file:
+                is_free = _lock(file)
+            if is_free:
+                path.unlink()
+
+
+def _lock(file: IO[bytes]) -> bool:
+    """Lock a file while it is open; whether no other process, or thread, has locked it."""
+    if fcntl is None:
+        return True  # Windows removes no file that is open
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:  # locked, or on a file system without locks
+        return False
+    return True
 
 
 @contextmanager

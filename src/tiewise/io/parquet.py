@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tiewise.errors import InputError, TiewiseError
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 
 __all__ = ["ParquetFrame", "parquet_bytes", "parquet_errors"]
 

@@ -29,11 +29,21 @@ from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_mes
 from tiewise.io.memory_run import MemoryRun
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
+from tiewise.ties.orders import arrange_ties
 
-__all__ = ["as_qrels", "as_run", "as_source", "check_not_swapped", "count_shards", "judged_scores", "tie_groups"]
+__all__ = [
+    "as_qrels",
+    "as_run",
+    "as_source",
+    "break_ties",
+    "check_not_swapped",
+    "count_shards",
+    "judged_scores",
+    "tie_groups",
+]
 
 MAX_LABEL = 10  # labels above it are rare
 
@@ -201,3 +211,18 @@ def count_shards(qrels: QrelsLike, shards: Sequence[RunLike], orders: Sequence[s
     judged, sources = as_qrels(qrels), [as_source(shard) for shard in shards]
     scores = np.fmax.reduce([judged_scores(judged, source) for source in sources])
     return TieGroups.merge(tie_groups(judged, source, orders, scores=scores) for source in sources)
+
+
+def break_ties(run: RunLike, *, order: str = "random", seed: int = 0, distances: bool = False) -> Run:
+    """A run without ties, for tools that need a strict order: one order out of many.
+
+    `order` is ``"random"``, where equal seeds give equal orders, or that of a tool: ``"docid-desc"``, ``"docid-asc"``,
+    ``"given"`` or ``"rank"`` (the rank column). Documents that are not tied keep their order. The new scores are n,
+    n − 1, …, 1, so that a reader of float32 ties none of them again (up to 2**24 documents a list). With `distances`,
+    scores are distances, lowest first.
+
+    >>> run = {"q": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.9}}
+    >>> break_ties(run, seed=1).to_dict(), break_ties(run, order="docid-desc").to_dict()
+    ({'q': {'d': 4.0, 'c': 3.0, 'a': 2.0, 'b': 1.0}}, {'q': {'d': 4.0, 'c': 3.0, 'b': 2.0, 'a': 1.0}})
+    """
+    return arrange_ties(as_run(run, distances=distances), order, seed)

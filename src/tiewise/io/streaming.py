@@ -23,10 +23,9 @@ from tiewise.data.source import Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists
-from tiewise.ties.counting import NO_RANKS
 from tiewise.ties.fingerprints import Fingerprints
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import check_orders
+from tiewise.ties.orders import NO_RANKS, check_orders
 
 __all__ = ["THREADS", "Counting", "StreamedRun"]
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseError, name_memory_errors
 from tiewise.io.compression import PathLike, Reread, check_expansion
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 
 __all__ = ["read_tensors"]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from tiewise.data.columns import check_arrow
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 from tiewise.errors import InputError
-from tiewise.tables.optional import need
-from tiewise.tables.wording import count_noun
+from tiewise.results.optional import need
+from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     import pyarrow

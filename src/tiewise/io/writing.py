@@ -19,7 +19,7 @@ from tiewise.io.compression import PathLike, save
 from tiewise.io.parquet import parquet_bytes
 from tiewise.io.sources import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 
 __all__ = ["write_qrels", "write_run"]
 

@@ -19,7 +19,7 @@ import numpy as np
 from tiewise.data.columns import Floats
 
 if TYPE_CHECKING:
-    from tiewise.metrics.estimate import Estimate, Estimates
+    from tiewise.metrics.estimate import Estimate, Estimates, OverQueries
 
 __all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation", "sum_over_queries"]
 
@@ -53,7 +53,18 @@ class Aggregation:
         if found.oblivious is None and each.oblivious is not None:  # it is not defined for all queries in this order
             defined = each.oblivious[~np.isnan(each.oblivious)]
             found = replace(found, oblivious=self.of_values(defined) if len(defined) else None)
+        found = replace(found, _over_queries=self.over_queries(each.expected, each.limits))
         return found if each.method is None else each.method.describe(found, scale)
+
+    def over_queries(self, values: Floats, limits: tuple[float, float]) -> OverQueries | None:
+        """What the sample of queries leaves open; None for one query."""
+        from tiewise.metrics.estimate import OverQueries
+
+        n, terms = len(values), self.terms(values)
+        if n < 2 or not np.isfinite(terms).all():
+            return None
+        centred = terms - terms.mean()
+        return OverQueries(sqrt(float(centred @ centred) / (n - 1) / n), n - 1, limits, self is GEOMETRIC_MEAN)
 
 
 class _Sum(Aggregation):
@@ -61,6 +72,9 @@ class _Sum(Aggregation):
 
     def of_sum(self, total: float, n: int) -> float:
         return total
+
+    def over_queries(self, values: Floats, limits: tuple[float, float]) -> OverQueries | None:
+        return None
 
 
 class _GeometricMean(Aggregation):
@@ -79,7 +93,10 @@ class _GeometricMean(Aggregation):
         spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))
         found = each.summary(self.of_values, spread)
         cut = None if roots.cut is None else (_product(roots.cut[0]), _product(roots.cut[1]))
-        found = replace(found, expected=float(np.clip(expected, found.minimum, found.maximum)), cut=cut)
+        over = self.over_queries(each.expected, each.limits)
+        found = replace(
+            found, expected=float(np.clip(expected, found.minimum, found.maximum)), cut=cut, _over_queries=over
+        )
         if roots.method is None:
             return found
         error = expected * roots.method.standard_error / roots.expected

@@ -150,6 +150,7 @@ class Measure:
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
     #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.
     distinguishes_unjudged: ClassVar[bool | None] = None
+    limits: ClassVar[tuple[float, float]] = (-math.inf, math.inf)  #: what a value can reach: intervals end there
 
     # -- the definition: what a subclass writes ---------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order, Stack
 from tiewise.metrics.segments import row_sum, safe_divide, segment_sum
-from tiewise.tables.wording import count_noun
+from tiewise.results.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def estimates_of(
                 method=one.method,
                 aggregation=aggregation,
                 powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
+                limits=measure.limits,
             )
     return found
 

@@ -9,21 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
-from math import isfinite, isnan
-from typing import TYPE_CHECKING, Any
+from math import exp, inf, isfinite, isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, freeze
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
-from tiewise.tables.results import Result
-from tiewise.tables.wording import count_noun
+from tiewise.metrics.student import t_quantile
+from tiewise.results.base import Result
+from tiewise.results.view import View
+from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
-    from tiewise.tables.model import Section, Table
+    from tiewise.results.model import Section, Table
 
-__all__ = ["BOUND", "EXACT", "EXACT_METHOD", "SAMPLED", "Bounds", "Estimate", "Estimates", "Method", "Methods"]
+__all__ = [
+    "BOUND",
+    "EXACT",
+    "EXACT_METHOD",
+    "SAMPLED",
+    "Bounds",
+    "Estimate",
+    "Estimates",
+    "Method",
+    "Methods",
+    "OverQueries",
+]
 
 #: How a statistic was found, from the strongest to the weakest: it is exact; the extremes lie within it; it is that of
 #: random orders.
@@ -85,6 +98,27 @@ _FOUND_FROM = {
 EXACT_METHOD = Method()
 
 
+class OverQueries(NamedTuple):
+    """How far the mean over queries may lie from that of other queries of the same kind."""
+
+    error: float  #: the standard deviation of the queries' expected values, over √n
+    freedom: int  #: n − 1
+    limits: tuple[float, float]  #: what the measure can reach
+    is_geometric: bool = False  #: the error is that of the logarithm
+
+    @property
+    def half_width(self) -> float:
+        """Half the width of the 95% interval: Student's t."""
+        return t_quantile(self.freedom) * self.error
+
+    def interval(self, mean: float) -> tuple[float, float]:
+        """The interval around a mean, clipped to what the measure can reach."""
+        low, high = mean - self.half_width, mean + self.half_width
+        if self.is_geometric:
+            low, high = mean * exp(-self.half_width), mean * exp(self.half_width)
+        return max(low, self.limits[0]), min(high, self.limits[1])
+
+
 @dataclass(frozen=True, repr=False)
 class Estimate(Result):
     """What a measure is worth when tied documents may stand in any order. A field that does not apply is None.
@@ -106,6 +140,30 @@ class Estimate(Result):
     measure: str | None = None
     method: Method = EXACT_METHOD  #: how expected, extremes and std were found: exact, bound or sampled
     standard_error: float | None = None  #: of `expected`, if that was sampled
+    _over_queries: OverQueries | None = None
+
+    @property
+    def ci(self) -> tuple[float, float] | None:
+        """The 95% interval of a mean for other queries of the same kind: Student's t on the expected values of queries.
+
+        It is clipped to what the measure can reach. None for one query and for counts that are added up. It is about
+        one run alone: two runs have the same queries, so compare them by `compare`.
+
+        >>> from tiewise import evaluate
+        >>> qrels = {"q1": {"a": 1}, "q2": {"a": 1}, "q3": {"a": 1}}
+        >>> runs = {"q1": {"a": 2.0, "b": 1.0}, "q2": {"a": 2.0, "b": 1.0}, "q3": {"b": 2.0, "a": 1.0}}
+        >>> mean = evaluate(qrels, runs, "RR")["RR"]
+        >>> f"{mean.expected:.3f}, {mean.ci[0]:.3f} to {mean.ci[1]:.3f}, ±{mean.half_width:.3f}"
+        '0.833, 0.116 to 1.000, ±0.717'
+        """
+        over = self._over_queries
+        return None if over is None or self.expected is None else over.interval(self.expected)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of `ci` before it is clipped: what tables show as ±95%; None for a geometric mean."""
+        over = self._over_queries
+        return None if over is None or over.is_geometric else over.half_width
 
     @property
     def range(self) -> float | None:
@@ -136,8 +194,9 @@ class Estimate(Result):
         raise TypeError("An Estimate is not one number. Take .expected, or .oblivious for what a tool prints.")
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, with `range`, `bias` and `z`; None where one does not apply."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "measure"}
+        """All fields, with `ci`, `range`, `bias` and `z`; None where one does not apply."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("measure", "_over_queries")}
+        plain["ci"] = None if self.ci is None else list(self.ci)
         plain["cut"] = None if self.cut is None else list(self.cut)
         plain["method"] = dict(self.method)
         return plain | {"range": self.range, "bias": self.bias, "z": self.z}
@@ -156,10 +215,10 @@ class Estimate(Result):
     def __repr__(self) -> str:
         return f"{self.measure or 'Estimate'} {self:.4f}"
 
-    def _section(self) -> Section:
-        from tiewise.tables.estimates import estimate_section
+    def _section(self, view: View) -> Section:
+        from tiewise.results.estimates import estimate_section
 
-        return estimate_section("measure", [(self.measure or "", self)])
+        return estimate_section("measure", [(self.measure or "", self)], view)
 
 
 @dataclass(frozen=True, repr=False)
@@ -200,13 +259,13 @@ class Bounds(Result):
         low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
         return f"{self.measure or 'Bounds'} [{low}, {high}]"
 
-    def _section(self) -> Section:
-        from tiewise.tables.estimates import estimate_section
+    def _section(self, view: View) -> Section:
+        from tiewise.results.estimates import estimate_section
 
         parts = {"value": self.value, "lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
         notes = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
         found = [(name, part) for name, part in parts.items() if part is not None]
-        return estimate_section("bound", found, title=self.measure or "Bounds", notes=notes)
+        return estimate_section("bound", found, view, title=self.measure or "Bounds", notes=notes)
 
 
 @dataclass(frozen=True)
@@ -267,8 +326,9 @@ class Estimates(Result, Mapping[str, Estimate]):
         method: Methods | None = None,
         aggregation: Aggregation = MEAN,
         powers: Callable[[float], Estimates] | None = None,
+        limits: tuple[float, float] = (-inf, inf),
     ):
-        self.measure, self.queries = measure, queries
+        self.measure, self.queries, self.limits = measure, queries, limits
         self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
         self.variance, self.cut = freeze(variance), None if cut is None else (freeze(cut[0]), freeze(cut[1]))
         self.cut_likely = cut_likely
@@ -295,15 +355,14 @@ class Estimates(Result, Mapping[str, Estimate]):
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
 
-    def _section(self) -> Section:
-        from tiewise.tables.estimates import estimate_cell, estimate_section
+    def _section(self, view: View) -> Section:
+        from tiewise.results.estimates import estimate_section
 
-        mean = replace(estimate_cell(self.mean()), mark="")  # the table has the bounds of lists that may have been cut
-        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {mean}"
-        return estimate_section("query", self.items(), title=title, total=len(self))
+        title = f"{self.measure} for {count_noun(len(self), 'query', 'queries')}: {self.mean():.4f}"
+        return estimate_section("query", self.items(), view, title=title, total=len(self))
 
-    def _records(self) -> Table:
-        from tiewise.tables.model import Table
+    def _records(self, view: View) -> Table:
+        from tiewise.results.model import Table
 
         names = ("expected", "minimum", "maximum", "std", "oblivious")
         each = list(self.values())
@@ -358,6 +417,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             method=None if self.method is None else self.method.take(kept),
             aggregation=self.aggregation,
             powers=None if self._powers is None else partial(_take_powers, self._powers, kept),
+            limits=self.limits,
         )
 
     def summary(self, pick: Callable[[Floats], float], spread: float) -> Estimate:

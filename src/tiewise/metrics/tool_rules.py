@@ -17,7 +17,7 @@ from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
-from tiewise.tables.optional import installed
+from tiewise.results.optional import installed
 from tiewise.ties.orders import ORDERS
 
 __all__ = ["TOOLS", "Rule", "Tool", "rule_for", "task_drops_self", "tool_for"]

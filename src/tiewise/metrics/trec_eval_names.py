@@ -15,7 +15,7 @@ from tiewise.errors import MeasureError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import TREC_CUTOFFS
-from tiewise.tables.wording import count_noun
+from tiewise.results.wording import count_noun
 
 __all__ = [
     *("LONG_MAX", "NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName"),

@@ -18,7 +18,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
 from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 
 __all__ = ["Tau", "TauAP", "compute_tau", "compute_tau_ap", "count_inversions", "tau", "tau_ap", "union_groups"]
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, opened
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 
 __all__ = ["RERANK", "Costs", "StageCosts", "read_costs"]
 

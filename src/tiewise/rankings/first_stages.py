@@ -13,16 +13,19 @@ import warnings
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise._version import __version__
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
+from tiewise.data.source import Source, describe_sources
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
@@ -32,18 +35,66 @@ from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
 from tiewise.rankings.rank_biased import ObservedRankings
 from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import Weights, check_phi
-from tiewise.tables.model import Section
-from tiewise.tables.records import Rows
-from tiewise.tables.results import Result
-from tiewise.tables.wording import MIN_WIDTH, count_noun, cut_lists_note, join_names
+from tiewise.results.base import Result
+from tiewise.results.estimates import record_table
+from tiewise.results.model import Column, Paragraph, Part, Section, Table
+from tiewise.results.rows import Rows
+from tiewise.results.view import View
+from tiewise.results.wording import (
+    MIN_WIDTH,
+    MISSING,
+    NumberFormat,
+    count_noun,
+    cut_lists_note,
+    join_names,
+    spell_option,
+)
 from tiewise.ties.orders import group_rows
 
-__all__ = ["Stages", "stages"]
+__all__ = ["STAGE_COLUMNS", "STAGE_KEYS", "Stages", "stages"]
 
 T = TypeVar("T")
 
 ATOL = 1e-12  # smaller differences are rounding
 DEFAULT_K = 10  # of `Stages.spread`
+
+#: The columns of TSV, CSV and Parquet and the keys of `points` in JSON, as stable as those of ``tiewise evaluate``.
+STAGE_COLUMNS = {
+    "system": "the name of the first stage: its file's name without folder and suffix",
+    "query": "the query's id, or `all` for the mean over the queries of the reference",
+    "depth": "how many documents the first stage passes on; empty: the whole list",
+    "phi": "the φ of rank-biased recall",
+    "rbr_lower": "rank-biased recall if documents that the reference does not show come last in it: the value to "
+    "report, as a mean over the orders of ties",
+    "rbr_upper": "the same if they come next",
+    "rbr_minimum": "the lowest that an order of the tied documents can make of `rbr_lower`",
+    "rbr_maximum": "the highest",
+    "rbr_ceiling": "1 − φ^depth: the most that so many documents can have",
+    "recall": "the share of the reference's first documents that is passed on, as a mean over the orders of ties",
+    "cost": "what both stages take, by `cost`",
+    "pareto": "false if another row of that φ costs no more and its rbr_lower reaches this rbr_upper",
+}
+#: The keys of `Stages.to_dict` and of JSON.
+STAGE_KEYS = {
+    "version": "of Tiewise",
+    "reference": "path, SHA-256 and format of the reference",
+    "runs": "name, path, SHA-256 and format of each first stage",
+    "queries": "the number of queries of the reference",
+    "recall_at": "how many documents of the reference recall is of; null: all",
+    "notes": "what a reader should know",
+    "points": "a row for each first stage, depth and φ",
+}
+
+EXPLANATION = (
+    "RBR: rank-biased recall. A document that is passed on weighs (1 − φ)·φʳ⁻¹ if the reference has it at rank r; the "
+    "mean over the queries, and over all orders of tied documents. at most: 1 − φ^depth, what so many documents can "
+    "have. by tie order: the lowest and the highest value that an order can give; same: it changes no digit shown. "
+    "by unseen tail: documents that the reference does not show come last in it, or next; RBR says last. recall: the "
+    "share of {} that is passed on. cost: of the first stage, and of the second for as many documents as it is passed. "
+    "pareto: no other row of that phi costs no more and has surely as high an RBR; without costs, depth is the cost. A "
+    "higher phi looks further down the reference: on average at its first 1 / (1 − φ) documents."
+)
+NEAR = 0.05  # to the highest RBR: the cheapest first stage and depth within this distance is named
 
 #: The columns of `Stages.spread` after system and query.
 SPREAD_COLUMNS = ("base", "base_upper", "full", "full_upper", "ceiling")
@@ -56,7 +107,7 @@ def stages(
     phi: float | Iterable[float] = (0.8, 0.9),
     cost: Costs | PathLike | None = None,
     *,
-    k: int | None = None,
+    recall_at: int | None = None,
     complete: bool = False,
     distances: bool = False,
     progress: Progress | None = None,
@@ -69,11 +120,11 @@ def stages(
     is in the set with the probability that a random order gives. A depth of None takes the whole list. The queries are
     those of the reference; a run without a query passes on nothing for it.
 
-    `recall` in the result is of the reference's first `k` documents (None: of all). `cost` is a table, or a file with
-    one: the cost of each first stage, one number or one for each depth, and under ``"rerank"`` the cost of the second
-    stage for one document (default 0). Without `cost`, the depth is the cost. A list that ends with tied documents may
-    have been cut among them: a `CutWarning` says how many such lists count; ``complete=True`` says that none was.
-    With `distances`, the scores of all runs and of the reference are distances, lowest first.
+    `recall` in the result is of the reference's first `recall_at` documents (None: of all). `cost` is a table, or a
+    file with one: the cost of each first stage, one number or one for each depth, and under ``"rerank"`` the cost of
+    the second stage for one document (default 0). Without `cost`, the depth is the cost. A list that ends with tied
+    documents may have been cut among them: a `CutWarning` says how many such lists count; ``complete=True`` says that
+    none was. With `distances`, the scores of all runs and of the reference are distances, lowest first.
 
     >>> second = {"q": {"a": 9.0, "b": 7.0, "c": 5.0, "d": 3.0}}
     >>> bm25, dense = {"q": {"b": 2.0, "a": 1.0, "x": 1.0}}, {"q": {"a": 0.9, "y": 0.8, "b": 0.7}}
@@ -93,20 +144,21 @@ def stages(
         raise InputError("The reference has no query, so there is nothing to measure against.")
     all_depths = _as_tuple(depths, _parse_depth, "No depth was given. Use depths=[10, 20].")
     phis = _as_tuple(phi, check_phi, "No phi was given. Use phi=[0.8, 0.9].")
-    if k is not None:
-        check_depth(k, "k")
+    if recall_at is not None:
+        check_depth(recall_at, "recall_at")
     table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
     costs = None if table is None else StageCosts(table, tuple(runs), all_depths)
     deepest = None if None in all_depths else max(depth for depth in all_depths if depth is not None)
     done, total = 0, len(runs) * len(all_depths)
-    points, observed, left_out = [], {}, {}
-    cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), k)}
+    points, observed, left_out, sources = [], {}, {}, [second.source]
+    cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), recall_at)}
     for name, given in runs.items():
         run = _as_first_stage(name, given, second, distances)
+        sources.append(run.source)
         observed[name], left_out[name] = _observe(run, second, deepest)
         cut |= {} if complete else {name: _count_cut_sets(run, second, all_depths)}
         for depth in all_depths:
-            recall, sizes, bounds = _measure(observed[name], depth, phis, k)
+            recall, sizes, bounds = _measure(observed[name], depth, phis, recall_at)
             set_size = float(sizes.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
             points += [
@@ -116,7 +168,7 @@ def stages(
             done += 1
             if progress is not None:
                 progress(done, total)
-    found = Stages(second.queries, tuple(runs), all_depths, phis, k, points, observed, left_out, cut)
+    found = Stages(second.queries, tuple(runs), all_depths, phis, recall_at, points, observed, left_out, cut, sources)
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
@@ -147,6 +199,16 @@ class _Point(NamedTuple):
     set_size: float  # the mean over queries
     cost: float | None
 
+    @property
+    def price(self) -> float:
+        """The cost; without costs, the number of documents."""
+        return self.depth or self.set_size if self.cost is None else self.cost
+
+    @property
+    def ceiling(self) -> float | None:
+        """The most that so many documents can have."""
+        return None if self.depth is None else 1 - self.phi**self.depth
+
 
 class Stages(Result):
     """The sets that first stages pass to a second stage: rank-biased recall with its bounds, recall and cost.
@@ -155,9 +217,11 @@ class Stages(Result):
 
     >>> stages({"q": {"a": 2.0, "b": 1.0}}, {"bm25": {"q": {"b": 1.0}}}, depths=1, phi=0.8)
     RBR over 1 query
-    system  depth  phi     rbr_lower  rbr_upper  rbr_minimum  rbr_maximum  recall  cost  pareto
-    bm25    1      0.8000  0.1600     0.1600     0.1600       0.1600       0.5000  –     yes
+    system  depth  phi     rbr_lower  rbr_upper  rbr_minimum  rbr_maximum  rbr_ceiling  recall  cost  pareto
+    bm25    1      0.8000  0.1600     0.1600     0.1600       0.1600       0.2000       0.5000  –     yes
     """
+
+    _schema = "tiewise/stages/1"
 
     def __init__(
         self,
@@ -165,14 +229,17 @@ class Stages(Result):
         systems: tuple[str, ...],
         depths: tuple[Depth, ...],
         phis: tuple[float, ...],
-        k: int | None,
+        recall_at: int | None,
         points: Sequence[_Point],
         observed: Mapping[str, ObservedRankings],
         left_out: Mapping[str, int],
         cut_lists: Mapping[str, int],
+        sources: Sequence[Source | None],
     ):
-        self.queries, self.systems, self.depths, self.phis, self.k = queries, systems, depths, phis, k
+        self.queries, self.systems, self.depths, self.phis = queries, systems, depths, phis
+        self.recall_at = recall_at  #: recall is of so many documents of the reference; None: of all
         self._points, self._observed = tuple(points), observed
+        self._sources = sources  #: of the reference and of each system
         self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
         #: How many lists of the reference and of each system may have been cut inside a tie group which counts.
         self.cut_lists = {name: number for name, number in cut_lists.items() if number}
@@ -181,9 +248,9 @@ class Stages(Result):
         """Means over queries, a row for each system, depth and φ.
 
         `rbr_lower` and `rbr_upper` are expected over the tie orders, if documents that the reference does not show come
-        last, or next. `rbr_minimum` and `rbr_maximum` are the lowest and the highest value that both uncertainties
-        allow. `pareto` is False if another point costs no more and its lower bound reaches the upper bound of this
-        point (unless both points are equal).
+        last, or next. `rbr_minimum` and `rbr_maximum` are the lowest and the highest value that an order of ties gives
+        if they come last. `rbr_ceiling` is 1 − φ^depth. `pareto` is False if another point costs no more and its lower
+        bound reaches the upper bound of this point (unless both points are equal).
         """
         return self._rows({name: column.mean(axis=1, keepdims=True) for name, column in self._columns.items()})
 
@@ -191,17 +258,18 @@ class Stages(Result):
         """The rows of `table` for each query."""
         return self._rows(self._columns, self.queries)
 
-    def spread(self, recall: float, *, depth: int, phi: float | None = None, k: int | None = None) -> Rows:
+    def spread(self, recall: float, *, depth: int, phi: float | None = None, recall_at: int | None = None) -> Rows:
         """Sets of equal recall that differ in rank-biased recall: Figure 3 of the paper.
 
         A row for each system and query whose set of `depth` documents holds exactly this share of the reference's first
-        `k` documents in every tie order (k is that of `stages`, else 10). `base` counts only those k ranks;
+        `recall_at` documents in every tie order (that of `stages`, else 10). `base` counts only those ranks;
         `base_upper` adds what the other documents could add if the reference continued with them; `full` is measured
         against the whole reference; `ceiling` is the best value that such a set can reach. Rows are sorted by `base`,
         then `full`.
         """
-        k, phi = self.k or DEFAULT_K if k is None else k, self.phis[0] if phi is None else phi
-        check_depth(k, "k")
+        k = self.recall_at or DEFAULT_K if recall_at is None else recall_at
+        phi = self.phis[0] if phi is None else phi
+        check_depth(k, "recall_at")
         if isinstance(recall, str) or not 0 <= recall <= 1:
             raise InputError(f"recall={recall!r} is not possible. It must lie between 0 and 1.")
         if depth not in self.depths or phi not in self.phis:
@@ -240,7 +308,7 @@ class Stages(Result):
         """What a reader should know."""
         total = len(self.queries)
         missing = (
-            f"{name} hands on nothing for {number:,} of {total:,} queries, which count as 0."
+            f"{name} passes on nothing for {number:,} of {total:,} queries, which count as 0."
             for name, number in self.missing.items()
             if number
         )
@@ -258,17 +326,84 @@ class Stages(Result):
         if not self.cut_lists:
             return ""
         counts = join_names([f"{count_noun(number, 'list')} of {name}" for name, number in self.cut_lists.items()])
-        return cut_lists_note(counts, " that counts here; bounds and ranges are of the documents listed")
-
-    @property
-    def _title(self) -> str:
-        return f"RBR over {count_noun(len(self.queries), 'query', 'queries')}"
+        return cut_lists_note(counts, ", which the numbers ignore")
 
     def __repr__(self) -> str:
-        return f"{self._title}\n{self.table()!r}"
+        return f"RBR over {count_noun(len(self.queries), 'query', 'queries')}\n{self.table()!r}"
 
-    def _section(self) -> Section:
-        return Section(self.table()._section().parts, self._title, self.notes)
+    def _section(self, view: View) -> Section:
+        parts: list[Part] = [self._point_table(view), *(self._sentence(phi, view.numbers) for phi in self.phis)]
+        if view.explain:
+            first = "the reference" if self.recall_at is None else f"the reference's first {self.recall_at:,} documents"
+            parts += ["", Paragraph(EXPLANATION.format(first), "dim")]
+        else:
+            parts.append(Paragraph(f"How to read this: {spell_option('explain')}", "dim"))
+        source = self._sources[0]
+        reference = Path(source.path).name if source else "the reference"
+        queries = count_noun(len(self.queries), "query", "queries")
+        return Section(parts, f"RBR against {reference} · {queries}", self.notes)
+
+    def _records(self, view: View) -> Table:
+        rows = [*(self.per_query() if view.per_query else ()), *self.table()]
+        return Table.of_records(STAGE_COLUMNS, ({"query": "all"} | row for row in rows))
+
+    def _document(self, view: View) -> dict[str, Any]:
+        reference, *others = describe_sources(["", *self.systems], self._sources)
+        return {
+            "version": __version__,
+            "reference": {name: value for name, value in reference.items() if value},
+            "runs": others,
+            "queries": len(self.queries),
+            "recall_at": self.recall_at,
+            "notes": list(self.notes),
+            "points": self._records(view).records(),
+        }
+
+    def _point_table(self, view: View) -> Table:
+        """A row for each system and depth, one φ after another: rows of one φ are compared with each other."""
+        rows = self._records(view).records()
+        rows.sort(key=lambda row: (row["query"] == "all", self.phis.index(row["phi"])))
+        has_tail = any(view.numbers.differ(row["rbr_lower"], row["rbr_upper"]) for row in rows)
+        for row in rows:
+            row |= {"phi": f"{row['phi']:g}", "depth": row["depth"] or "all", "cost": self._format_cost(row["cost"])}
+        recall = "recall" if self.recall_at is None else f"recall@{self.recall_at}"
+        columns = {
+            **({Column("phi", align="right", shown="always"): ["phi"]} if len(self.phis) > 1 else {}),
+            Column("system", "run", shown="always"): ["system"],
+            **({Column("query", shown="always"): ["query"]} if view.per_query else {}),
+            Column("depth", align="right", shown="always"): ["depth"],
+            Column("cost", align="right"): ["cost"],
+            Column("rbr_lower", "RBR", "right"): ["rbr_lower"],
+            Column("rbr_ceiling", "at most", "right"): ["rbr_ceiling"],
+            Column("ties", "by tie order"): ["rbr_minimum", "rbr_maximum"],
+            Column("tail", "by unseen tail", shown="default" if has_tail else "wide"): ["rbr_lower", "rbr_upper"],
+            Column("recall", recall, "right", shown="wide" if self.recall_at is None else "default"): ["recall"],
+            Column("pareto"): ["pareto"],
+        }
+        return record_table(rows, columns, view)
+
+    def _sentence(self, phi: float, numbers: NumberFormat) -> str:
+        """Which first stage, how deep, at what cost: the cheapest point whose RBR is near the highest."""
+        found = [(point, float(point.lower[0].mean())) for point in self._points if point.phi == phi]
+        highest, most = max(found, key=lambda one: (one[1], -one[0].price))
+        chosen, value = min((one for one in found if one[1] >= most - NEAR), key=lambda one: (one[0].price, -one[1]))
+        where = f"phi={phi:g}: " if len(self.phis) > 1 else ""
+        text = f"{where}{self._describe(chosen)} passes on RBR {numbers.number(value)}"
+        if chosen.price == highest.price:
+            return f"{text}, the highest."
+        return (
+            f"{text}, within {numbers.short(NEAR)} of the highest, {numbers.number(most)}: {self._describe(highest)}."
+        )
+
+    def _describe(self, point: _Point) -> str:
+        depth = "its whole list" if point.depth is None else f"depth {point.depth:,}"
+        return f"{point.system} at {depth}" + ("" if point.cost is None else f" (cost {self._format_cost(point.cost)})")
+
+    def _format_cost(self, cost: float | None) -> str:
+        """A cost, with as many digits after the point as make all costs look different."""
+        costs = {point.cost for point in self._points if point.cost is not None}
+        digits = next((n for n in range(2, 10) if len({round(one, n) for one in costs}) == len(costs)), 10)
+        return MISSING if cost is None else f"{cost:,.{digits}f}"
 
     @cached_property
     def _columns(self) -> dict[str, Floats]:
@@ -278,7 +413,7 @@ class Stages(Result):
             "rbr_lower": np.array([point.lower[0] for point in points]),
             "rbr_upper": np.array([point.upper[0] for point in points]),
             "rbr_minimum": np.array([point.lower[1] for point in points]),
-            "rbr_maximum": np.array([point.upper[2] for point in points]),
+            "rbr_maximum": np.array([point.lower[2] for point in points]),
             "recall": np.array([point.recall for point in points]),
         }
 
@@ -294,7 +429,9 @@ class Stages(Result):
                 **({"query": list(queries) * len(self._points)} if queries else {}),
                 "depth": repeat("depth"),
                 "phi": repeat("phi"),
-                **{name: column.ravel().tolist() for name, column in columns.items()},
+                **{name: columns[name].ravel().tolist() for name in list(columns)[:-1]},
+                "rbr_ceiling": repeat("ceiling"),
+                "recall": columns["recall"].ravel().tolist(),
                 "cost": repeat("cost"),
                 "pareto": self._pareto(columns["rbr_lower"], columns["rbr_upper"]).ravel().tolist(),
             }
@@ -303,7 +440,7 @@ class Stages(Result):
     def _pareto(self, lower: Floats, upper: Floats) -> NDArray[np.bool_]:
         """Whether each point is on the Pareto frontier of its φ, (n_points, n_queries)."""
         points = self._points
-        cost = np.array([p.depth or p.set_size if p.cost is None else p.cost for p in points], dtype=np.float64)
+        cost = np.array([point.price for point in points], dtype=np.float64)
         kept = np.ones(lower.shape, dtype=bool)
         for phi in self.phis:
             rows = np.flatnonzero([point.phi == phi for point in points])

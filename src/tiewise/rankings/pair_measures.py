@@ -60,7 +60,7 @@ class PairMeasure(Measure):
     def of(self) -> Any:
         """Raise an error: one ranking has no value."""
         phi = ", ".join(f"{name}={getattr(self, name):g}" for name in self.params if name == "phi")
-        function = f"tiewise.{self.stem.lower()}(x, y{', ' * bool(phi)}{phi})"
+        function = f"tiewise.rankings.{self.stem.lower()}(x, y{', ' * bool(phi)}{phi})"
         raise _NoValueError(f"{self} compares two rankings: one ranking has no value. Use {function}.")
 
     def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds | Estimate:

@@ -101,11 +101,6 @@ class RankingPair:
             group, position = n_groups - group, n_items - position
         return left.break_ties(group, n_groups), right.break_ties(position, n_items)
 
-    def common_ranks(self, order: TieOrder) -> tuple[Codes, Codes]:
-        """The ranks of the common items in the best or the worst tie order."""
-        left, right = self.ranks(order)
-        return left[self.left.common], right[self.right.common]
-
 
 @dataclass(frozen=True, eq=False)
 class PairRow:

@@ -7,15 +7,17 @@ time, if the measure can do that.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from itertools import product
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations, permutations, product
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from tiewise._version import __version__
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
+from tiewise.data.source import Source, describe_sources
 from tiewise.errors import CutWarning, InputError, MeasureError
 from tiewise.io import as_run
 from tiewise.io.types import RunLike
@@ -25,12 +27,14 @@ from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
 from tiewise.rankings.query_rankings import QueryRankings
 from tiewise.rankings.ranking import Edge
-from tiewise.tables.model import Cell, Column, Section, Table
-from tiewise.tables.optional import data_frame
-from tiewise.tables.results import Result
-from tiewise.tables.wording import MIN_WIDTH, PLAIN, count_noun, cut_lists_note
+from tiewise.results.base import Result
+from tiewise.results.estimates import record_table
+from tiewise.results.model import Cell, Column, Paragraph, Section, Table
+from tiewise.results.model import Part as SectionPart
+from tiewise.results.view import View
+from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
 
-__all__ = ["Similarity", "mean_overlap", "similarity"]
+__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "Similarity", "mean_overlap", "similarity"]
 
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
@@ -40,6 +44,62 @@ PROGRESS_STEP = 50  # pairs between two calls of the progress callback
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
+
+#: The columns of TSV, CSV and Parquet and the keys of `pairs` in JSON, as stable as those of ``tiewise evaluate``.
+SIMILARITY_COLUMNS = {
+    "observed": "the name of one run",
+    "reference": "the name of the run it is measured against; a symmetric measure has one row for the two",
+    "query": "the query's id, or `all` for the mean over the queries that all runs have",
+    "expected": "the value to report, as a mean over the orders of ties: extrapolated (RBO), of the lists as they are "
+    "(MED_RBP, tau, tau_ap), or the lower bound (RBR, RBA)",
+    "minimum": "the lowest that an order of the tied documents can make of it",
+    "maximum": "the highest",
+    "lower": "its lowest mean, whatever follows the lists: for RBO, RBR and RBA all that was not seen disagrees",
+    "lower_minimum": "the lowest that an order of ties can make of that",
+    "lower_maximum": "the highest",
+    "upper": "its highest mean, whatever follows the lists",
+    "upper_minimum": "the lowest that an order of ties can make of that",
+    "upper_maximum": "the highest",
+    "residual": "upper − lower: what the unseen leaves open",
+    "ceiling": "RBR with a cutoff k: 1 − φᵏ, the most that k documents can have",
+}
+#: The keys of `Similarity.to_dict` and of JSON.
+SIMILARITY_KEYS = {
+    "version": "of Tiewise",
+    "measure": "the measure, with its parameters and cutoff",
+    "expected_is": "what `expected` of a pair is: `extrapolated`, `value` or `lower`",
+    "edge": "what was done with a tie group across the cutoff: `extend`, `shrink` or `error`",
+    "runs": "name, path, SHA-256 and format of each run",
+    "queries": "the number of queries that all runs have",
+    "queries_left_out": "the number of the others",
+    "notes": "what a reader should know",
+    "pairs": "a row for each pair of runs",
+}
+
+EXPLANATION = (
+    "value: the mean over the queries, and over all orders of tied documents; each run orders its ties by itself, so a "
+    "run with ties is not quite like itself. by tie order: the lowest and the highest value that an order can give, "
+    "the worst case in every query; same: it changes no digit shown. by unseen tail: what may follow the lists: at one "
+    "end all of it disagrees, at the other it agrees as far as it can."
+)
+_VALUES = {
+    "extrapolated": " The value assumes that it agrees as much as what was seen.",
+    "value": " The value is that of the lists as they are.",
+    "lower": " The value assumes that all of it disagrees.",
+}
+_CEILING = " at most: 1 − φᵏ, what k documents can have."
+_DISTANCE = " The measure is a distance: 0 for the same ranking."
+QUESTIONS = {
+    "Does a ranking have relevant documents on top?": "RBP, with judgments: evaluate",
+    "Does a set hold what a reference ranks first?": "RBR; with depths and costs: stages",
+    "Do two rankings have the same documents on top?": "RBO: counts what is shared at each depth",
+    "Do they also have them at the same ranks?": "RBA: needs a smaller φ for short lists",
+    "Could judgments tell two rankings apart?": "MED_RBP: the largest difference of RBP",
+    "Are the same documents in the same order?": "tau; with more weight on top: tau_ap",
+}
+
+WIDE_TAIL = 0.05  # from here on, the value depends on what was not seen
+LONGEST_HEADING = 16  # where a name is longer, the columns of a matrix have numbers
 
 
 class Similarity(Result):
@@ -57,6 +117,8 @@ class Similarity(Result):
     RBO(phi=0.9) [0.3117, 0.9000]
     """
 
+    _schema = "tiewise/similarity/1"
+
     #: What is known of each pair. Each part has a column for each of the `STATISTICS`, (n_queries, n_pairs).
     PARTS: ClassVar[tuple[str, ...]] = PARTS
     STATISTICS: ClassVar[tuple[Statistic, ...]] = ("expected", "minimum", "maximum")
@@ -72,11 +134,14 @@ class Similarity(Result):
         n_split: int = 0,
         edge: Edge = "extend",
         n_cut: int = 0,
+        *,
+        sources: Sequence[Source | None],
     ):
         self.measure, self.systems, self.queries = measure, systems, queries
         self.left_out = left_out  #: the number of queries that some systems lack
         self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
         self.n_cut = n_cut  #: lists that may have been cut inside a tie group which counts
+        self._sources = sources
         self._values = {
             name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
         }
@@ -115,14 +180,9 @@ class Similarity(Result):
         picks = (lambda values, q=q: float(values[q, index]) for q in range(len(self.queries)))
         return dict(zip(self.queries, map(self._bounds, picks), strict=True))
 
-    def to_frame(self, part: Part = "score") -> Any:
-        """The matrix as a data frame: a column for each system, and the systems' names in the first column."""
-        return data_frame({"system": list(self.systems)} | dict(zip(self.systems, self.matrix(part).T, strict=True)))
-
     @property
-    def _title(self) -> str:
-        queries = count_noun(len(self.queries), "query", "queries")
-        return f"{self.measure} of {len(self.systems)} systems over {queries}"
+    def _n_queries(self) -> str:
+        return count_noun(len(self.queries), "query", "queries")
 
     def __repr__(self) -> str:
         width = max(map(len, self.systems))
@@ -130,20 +190,21 @@ class Similarity(Result):
         sign = " " if (matrix < 0).any() else "-"  # a blank before positive numbers, if there are negative ones
         rows = zip(self.systems, matrix, strict=True)
         lines = [f"{name:<{width}}  " + " ".join(f"{value:{sign}.3f}" for value in row) for name, row in rows]
-        return "\n".join([self._title, *lines])
+        return "\n".join([f"{self.measure} of {len(self.systems)} systems over {self._n_queries}", *lines])
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know: tie groups at the depth, and lists that may have been cut."""
-        return tuple(note for note in (self.split_note, self.cut_note) if note)
+        """What a reader should know: queries left out, tie groups at the depth, and lists that may have been cut."""
+        left = count_noun(self.left_out, "query is", "queries are")
+        left_note = f"{left} not in all runs and left out." if self.left_out else ""
+        return tuple(note for note in (left_note, self.split_note, self.cut_note) if note)
 
     @property
     def cut_note(self) -> str:
         """How many lists may have been cut inside a tie group that counts; empty if there are none."""
         if not self.n_cut:
             return ""
-        effect = " that counts here; bounds and ranges are of the documents listed"
-        return cut_lists_note(f"{self.n_cut:,} of {self._n_lists}", effect)
+        return cut_lists_note(f"{self.n_cut:,} of {self._n_lists}", ", which the numbers ignore")
 
     @property
     def _n_lists(self) -> str:
@@ -156,15 +217,128 @@ class Similarity(Result):
             return ""
         done = "the whole group is taken" if self.edge == "extend" else "the group is left out"
         where = f"Depth {self.measure.list_depth} ends inside a tie group in {self.n_split:,} of {self._n_lists}"
-        return f"{where}: {done} (edge={self.edge!r}, --edge)."
+        return f"{where}: {done} ({spell_option('edge', self.edge)})."
 
-    def _section(self) -> Section:
-        rows = [(name, *values) for name, values in zip(self.systems, self.matrix().tolist(), strict=True)]
-        columns = (Column("system", ""), *(Column(name, align="right", format=_shaded) for name in self.systems))
-        notes = [] if self.measure.symmetric else ["A row is an observed system, a column the reference."]
-        if self.left_out:
-            notes.append(f"Left out: {count_noun(self.left_out, 'query', 'queries')} that not all systems have.")
-        return Section([Table(columns, rows)], self._title, [*notes, *self.notes])
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    def _section(self, view: View) -> Section:
+        is_matrix = len(self.systems) > 2 and not view.per_query
+        parts: list[SectionPart] = [self._matrix_table(view) if is_matrix else self._pair_table(view)]
+        parts.append(self._most_alike(view.numbers) if is_matrix else self._sentence(view.numbers))
+        if view.explain:
+            parts += ["", self._pair_table(view)] if is_matrix else []
+            parts += ["", Paragraph(self._explanation, "dim"), ""]
+            columns = Column("question"), Column("measure")
+            parts.append(Table(columns, list(QUESTIONS.items()), title="Which measure fits which question"))
+        else:
+            more = "ranges by tie order" if is_matrix else "which measure to use"
+            parts.append(Paragraph(f"How to read this, {more}: {spell_option('explain')}", "dim"))
+        return Section(parts, f"{self.measure} · {self._n_queries}", self.notes)
+
+    def _records(self, view: View) -> Table:
+        return Table.of_records(SIMILARITY_COLUMNS, self._rows(view))
+
+    def _document(self, view: View) -> dict[str, Any]:
+        return {
+            "version": __version__,
+            "measure": self.measure.name,
+            "expected_is": self.score_part,
+            "edge": self.edge,
+            "runs": describe_sources(self.systems, self._sources),
+            "queries": len(self.queries),
+            "queries_left_out": self.left_out,
+            "notes": list(self.notes),
+            "pairs": list(self._rows(view)),
+        }
+
+    @property
+    def _explanation(self) -> str:
+        text = EXPLANATION if "upper" in self.measure.parts else EXPLANATION.partition(" by unseen tail")[0]
+        text += _VALUES[self.score_part] * ("upper" in self.measure.parts)
+        return text + _CEILING * (self._ceiling is not None) + _DISTANCE * self.measure.is_distance
+
+    @property
+    def _ceiling(self) -> float | None:
+        """1 − φᵏ for RBR with a cutoff k."""
+        k = self.measure.cutoff
+        return None if k is None or self.measure.list_depth == k else 1 - self.measure.weight_after(k)
+
+    def _pairs(self) -> Iterator[tuple[str, str]]:
+        return (combinations if self.measure.symmetric else permutations)(self.systems, 2)
+
+    def _rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """The records: query by query if these are asked for, then the mean as ``all``."""
+        for pair in self._pairs():
+            found = [*(self.per_query(*pair).items() if view.per_query else ()), ("all", self.pair(*pair))]
+            for query, bounds in found:
+                yield dict(zip(SIMILARITY_COLUMNS, (*pair, query, *self._statistics(bounds)), strict=True))
+
+    def _statistics(self, bounds: Bounds) -> list[float | None]:
+        unseen = [bounds.lower, bounds.upper] if "upper" in self.measure.parts else [None, None]
+        each = [one or Estimate() for one in (getattr(bounds, self.score_part), *unseen)]
+        numbers = [getattr(one, name) for one in each for name in self.STATISTICS]
+        return [*numbers, bounds.residual if unseen[0] else None, self._ceiling]
+
+    def _pair_table(self, view: View) -> Table:
+        """A row for each pair; what ties and the unseen tail do to it have columns of their own."""
+        rows = list(self._rows(view))
+        has_tail = any(view.numbers.differ(row["lower"], row["upper"]) for row in rows)
+        columns = {
+            Column("observed", "run", shown="always"): ["observed"],
+            Column("reference", "against", shown="always"): ["reference"],
+            **({Column("query", shown="always"): ["query"]} if view.per_query else {}),
+            Column("expected", "value", "right"): ["expected"],
+            Column("ceiling", "at most", "right"): ["ceiling"],
+            Column("ties", "by tie order"): ["minimum", "maximum"],
+            Column("tail", "by unseen tail", shown="default" if has_tail else "wide"): ["lower", "upper"],
+            Column("residual", align="right", shown="wide"): ["residual"],
+        }
+        return record_table(rows, columns, view)
+
+    def _matrix_table(self, view: View) -> Table:
+        is_numbered = max(map(len, self.systems)) > LONGEST_HEADING
+        heads = [str(place) for place, _ in enumerate(self.systems, 1)] if is_numbered else self.systems
+        matrix = np.where(np.eye(len(self.systems), dtype=bool), np.nan, self.matrix())
+        rows = [
+            (*([head] if is_numbered else []), name, *(_shaded(value, view.numbers) for value in values.tolist()))
+            for head, name, values in zip(heads, self.systems, matrix, strict=True)
+        ]
+        names = [*([Column("number", "")] if is_numbered else []), Column("run")]
+        group = "" if self.measure.symmetric else "against"
+        return Table((*names, *(Column(head, align="right", group=group) for head in heads)), rows)
+
+    def _sentence(self, numbers: NumberFormat) -> str:
+        """What to report of the first pair."""
+        pair = next(self._pairs())
+        row = next(self._rows(View()))
+        value, low, high, residual = (row[name] for name in ("expected", "lower", "upper", "residual"))
+        if value is None:
+            return ""
+        stem, of = self.measure.stem, "" if self.measure.symmetric else f" of {pair[0]} against {pair[1]}"
+        if residual is not None and residual >= WIDE_TAIL:
+            bounds = numbers.extremes(low, high)
+            return f"The unseen tail leaves {stem}{of} open, {bounds}: use longer lists or a smaller phi."
+        most = "" if row["ceiling"] is None else f", at most {numbers.number(row['ceiling'])}"
+        ends = row["minimum"], row["maximum"]
+        ties = f", by tie order {numbers.extremes(*ends)}" if numbers.differ(*ends) else ""
+        tail = ""
+        if residual is not None and numbers.differ(low, high):
+            does = "adds" if value == low else "changes it by"
+            tail = f"; the unseen tail {does} at most {numbers.number(max(high - value, value - low))}"
+        return f"Report {stem} {numbers.number(value)}{of}{most}{ties}{tail}."
+
+    def _most_alike(self, numbers: NumberFormat) -> str:
+        """Which two runs are most alike, and which least."""
+        matrix, place = self.matrix(), self.systems.index
+        found = {(a, b): value for a, b in self._pairs() if not np.isnan(value := matrix[place(a), place(b)])}
+        if not found:
+            return ""
+        ends = [pick(found, key=found.__getitem__) for pick in (max, min)]
+        link = "and" if self.measure.symmetric else "against"
+        words = [f"{a} {link} {b} ({numbers.number(found[a, b])})" for a, b in ends]
+        most, least = reversed(words) if self.measure.is_distance else words
+        highest = "" if self._ceiling is None else f" Highest possible: {numbers.number(self._ceiling)}."
+        return f"Most alike: {most}; least: {least}.{highest}"
 
     def _index_of(self, *names: str | int) -> int:
         systems = [identifier(name, "system") for name in names]
@@ -189,8 +363,8 @@ class Similarity(Result):
         return Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name)
 
 
-def _shaded(value: float) -> Cell:
-    return Cell(PLAIN.number(value), shade=value)
+def _shaded(value: float, numbers: NumberFormat) -> Cell:
+    return Cell(MISSING) if np.isnan(value) else Cell(numbers.number(value), shade=value, value=value)
 
 
 def _mean_over_queries(values: Floats) -> Floats:
@@ -262,7 +436,8 @@ def similarity(
             progress((q + 1) * n_pairs, total)
     columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
     by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
-    found = Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge, n_cut)
+    sources = [run.source for run in loaded]
+    found = Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge, n_cut, sources=sources)
     if n_cut:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found

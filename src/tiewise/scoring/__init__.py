@@ -4,11 +4,10 @@ Most ties in neural retrieval come from the last step of a low-precision model. 
 better, for NumPy arrays and torch tensors. torch is not imported unless the caller has imported it.
 """
 
-from tiewise.scoring.collections import Collection
+from tiewise.scoring.collections import Collection, judged_scores, rescore, search, tie_groups
 from tiewise.scoring.functions import LEVELS, head, logit, score
 from tiewise.scoring.options import FUNCTIONS, PRECISIONS
 from tiewise.scoring.quantised import Quantized, quantize
-from tiewise.scoring.single_calls import judged_scores, rescore, search, tie_groups
 from tiewise.scoring.storage import TokenVectors
 
 __all__ = [

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.errors import InputError, TiewiseWarning
-from tiewise.tables.optional import need
-from tiewise.tables.wording import count_noun
+from tiewise.results.optional import need
+from tiewise.results.wording import count_noun
 
 __all__ = [
     "Array",
@@ -30,6 +30,7 @@ __all__ = [
     "Rows",
     "TorchBackend",
     "backend_of",
+    "check_numeric",
     "device_backend",
     "dtype_name",
     "is_integer",
@@ -261,9 +262,8 @@ def backend_of(array: Any) -> Backend:
     return NumpyBackend() if tensor is None else TorchBackend(tensor.device)
 
 
-def scoring_backend(array: Any) -> Backend:
-    """The backend that computes scores for a first operand: torch on a device, NumPy in main memory."""
-    backend = backend_of(array)
+def scoring_backend(backend: Backend) -> Backend:
+    """The backend that computes scores for arrays of a backend: torch on a device, NumPy in main memory."""
     return backend if backend.on_device else NumpyBackend()
 
 
@@ -275,8 +275,7 @@ def device_backend(device: Any) -> Backend:
     except (RuntimeError, TypeError, AssertionError) as error:
         reason = str(error).splitlines()[0].rstrip(".")
         raise InputError(f"There is no device {device!r} ({reason}). Use 'cpu', 'cuda' or 'cuda:0'.") from None
-    backend = TorchBackend(place)
-    return backend if backend.on_device else NumpyBackend()
+    return scoring_backend(TorchBackend(place))
 
 
 @cache
@@ -321,7 +320,7 @@ def _as_numpy(given: Any, what: str) -> Any:
             f"The {what} do not form an array: do their rows have different lengths, or are they tensors that are not "
             f"stacked? ({reason})"
         ) from error
-    _check_numeric(array.dtype.name, what)
+    check_numeric(array.dtype.name, what)
     return array
 
 
@@ -343,11 +342,12 @@ def _check_tensor(tensor: Any, what: str) -> Any:
     if tensor.is_quantized:
         raise InputError(f"The {what} are a quantised tensor of torch. Give .dequantize(), or scoring.quantize(...).")
     name = dtype_name(tensor.dtype)
-    _check_numeric("packed " + name if name in SUB_BYTE or name.endswith("_x2") else name, what)
+    check_numeric("packed " + name if name in SUB_BYTE or name.endswith("_x2") else name, what)
     return tensor.detach().resolve_neg() if tensor.requires_grad or tensor.is_neg() else tensor
 
 
-def _check_numeric(name: str, what: str) -> None:
+def check_numeric(name: str, what: str) -> None:
+    """Raise if a type does not hold real numbers."""
     if not (name in ("float32", "float64") or is_low_precision(name) or is_integer(name)):
         raise InputError(f"The {what} have type {name}, which cannot be scored. Give real numbers.")
 

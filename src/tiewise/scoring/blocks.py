@@ -19,7 +19,7 @@ from tiewise.scoring.backends import Array, Backend, Indices, Rows
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
 
-__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split", "warn"]
+__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split"]
 
 
 class Scorer(ABC):
@@ -111,9 +111,10 @@ class Blocks:
             self._progress(self._done, self._total)
 
     def finish(self) -> None:
-        """Report that everything is done."""
+        """Report that everything is done, and warn about zero vectors."""
         if self._progress is not None:
             self._progress(self._total, self._total)
+        self._scorer.warn_of_zero_vectors()
 
 
 def split(rows: slice, size: int) -> list[slice]:

@@ -16,17 +16,28 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices
-from tiewise.scoring.blocks import Scorer
+from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.device_counting import BestDocuments, ScoreBlock
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
 
-__all__ = ["Candidates", "make_candidates"]
+__all__ = ["find_best"]
 
 
-def make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
-    """The candidates for a block of queries, none yet."""
+def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices, Floats]:
+    """Queries, documents and scores of the k best of each query, and of all that tie with the k-th; best first."""
+    candidates = [_make_candidates(scorer, rows, k) for rows in blocks.queries]
+    blocks.visit(candidates)
+    found = [part.finish() for part in candidates] or [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    query, doc, score = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
+    if not all(part.is_ranked for part in candidates):
+        order = np.lexsort((doc, -score, query))
+        query, doc, score = query[order], doc[order], score[order]
+    return query, doc, score
+
+
+def _make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
     if isinstance(scorer, DeviceScorer):
         return _DeviceCandidates(scorer, rows, k)
     assert isinstance(scorer, HostScorer)

@@ -204,19 +204,9 @@ def _sum_chunks(
             )  # fmt: skip
     else:
         _count_lowest(
-            row_scores,
-            n,
-            doc_factors,
-            query_factor,
-            lowest + row * chunks,
-            not_finite + row * chunks,
-            chunks,
-            per_row + row,
-            rows,
-            STEP,
-            FACTORS,
-            BLOCK,
-        )
+            row_scores, n, doc_factors, query_factor, lowest + row * chunks, not_finite + row * chunks, chunks,
+            per_row + row, rows, STEP, FACTORS, BLOCK,
+        )  # fmt: skip
 
 
 @kernel

@@ -9,6 +9,7 @@ position of a row in the matrix. These sums depend on the two vectors alone.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
+from tiewise.results.optional import need
 from tiewise.scoring.backends import Indices
-from tiewise.tables.optional import need
 
 __all__ = [
     "KERNEL_LAYOUT",
@@ -26,6 +27,7 @@ __all__ = [
     "SparseRows",
     "dot_sums",
     "float32_rounding",
+    "rounding_to",
     "score_rounding",
     "squared_distances",
     "squared_norms",
@@ -206,17 +208,19 @@ def score_rounding(name: str) -> Rounding:
     [1.0, 1.0009765625]
     """
     if name == "float16":
-        dtype, info = np.dtype(np.float16), np.finfo(np.float16)
-    else:  # NumPy itself does not have them
-        types = need("ml_dtypes", f"{name} scores", "precision")
-        dtype = np.dtype(types.float8_e4m3fn if name == "float8" else types.bfloat16)
-        info = types.finfo(dtype)
+        return rounding_to(np.dtype(np.float16), name)
+    types = need("ml_dtypes", f"{name} scores", "precision")  # NumPy itself does not have them
+    return rounding_to(np.dtype(types.float8_e4m3fn if name == "float8" else types.bfloat16), name)
+
+
+def rounding_to(dtype: Any, name: str) -> Rounding:
+    """The rounding to a low-precision type of NumPy or ml_dtypes, by way of float32."""
 
     def cast(x: Floats) -> Floats:
         with np.errstate(over="ignore"):  # scores that are too large become NaN
             return np.asarray(x.astype(np.float32).astype(dtype), dtype=np.float64)
 
-    return Rounding(name, cast, info)
+    return Rounding(name, cast, np.finfo(dtype) if dtype == np.float16 else sys.modules["ml_dtypes"].finfo(dtype))
 
 
 def float32_rounding() -> Rounding:

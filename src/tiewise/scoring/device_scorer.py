@@ -178,17 +178,12 @@ class DeviceScorer(Scorer):
             self._note_zero_rows("queries", tiles)
         return ScoreBlock(_part(out, own_rows, n))
 
-    def finite_scores(self, tiles: list[Tile], rows: Rows, query_rows: Rows, *, buffer: int = 0) -> Array:
-        """The same scores; an error if one of them is not finite."""
-        scores = self.scores(tiles, rows, buffer=buffer)
-        if not self.backend.all_finite(scores):
-            self.raise_not_finite(scores, rows, query_rows)
-        return scores
-
     def score_all(self) -> Array:
         """The scores of all queries against all documents, in the type of the precision."""
-        queries = slice(0, self.queries.n)
-        scores = self.finite_scores(self.query_tiles(queries), slice(0, self.docs.n), queries)
+        queries, docs = slice(0, self.queries.n), slice(0, self.docs.n)
+        scores = self.scores(self.query_tiles(queries), docs)
+        if not self.backend.all_finite(scores):
+            self.raise_not_finite(scores, docs, queries)
         if self.queries.n % self.query_tile or not scores.is_contiguous():
             scores = self.backend.xp.concatenate([scores])  # a copy without the padding of the tiles
         return self.to_result_type(scores, self.backend)

@@ -96,7 +96,7 @@ class DeviceTieCounts(TieCounts):
             self.check_shared_scores(slots.judged[slots.has_vectors], score[slots.has_vectors])
         self.start[judged], self.size[judged] = above, equal
         lowest, lowest_size = counts.lowest
-        self.set_lowest(query, lowest[position], lowest_size[position])
+        self.lowest[query], self.lowest_size[query] = lowest[position], lowest_size[position]
         before = counts.ties_before(flat_indices)
         for order in self.before.keys() & before.keys():
             self.before[order][judged] = before[order]

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
+from tiewise.results.optional import need
 from tiewise.scoring.backends import (
     Array,
     Backend,
@@ -28,13 +29,13 @@ from tiewise.scoring.backends import (
     scoring_backend,
 )
 from tiewise.scoring.blocks import split
+from tiewise.scoring.collections import Collection
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask
-from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, PAIR_FUNCTIONS, as_int, check_precision
+from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, as_int, check_choice, check_precision
 from tiewise.scoring.quantised import Quantized
-from tiewise.scoring.scorers import make_scorer
 from tiewise.scoring.storage import TokenVectors, VectorsLike
 
 __all__ = ["LEVELS", "head", "logit", "score"]
@@ -87,13 +88,12 @@ def score(
         if other is not None or mask is not None or other_mask is not None:
             raise InputError(f"fn={fn!r} is a function of logits: it takes one operand and no mask.")
         return _activate(z, fn, positive, precision)
-    if fn not in PAIR_FUNCTIONS:
-        raise InputError(f"Unknown score function {fn!r}. Use one of: {', '.join(FUNCTIONS)}.")
+    check_choice(fn, FUNCTIONS, f"score function {fn!r}")
     if other is None:
         raise InputError(f"fn={fn!r} scores pairs: give a second operand, such as the documents' vectors.")
     z, mask, is_single = _as_rows(z, mask, fn)
     other, other_mask, other_is_single = _as_rows(other, other_mask, fn)
-    scorer = make_scorer(z, other, fn, precision, masks=(mask, other_mask))
+    scorer = Collection(other, fn=fn, precision=precision, doc_mask=other_mask).scorer(z, mask)
     scores = scorer.score_all()
     scorer.warn_of_zero_vectors()
     scores = scores[0] if is_single else scores
@@ -172,13 +172,27 @@ def head(hidden: ArrayLike, weight: ArrayLike, bias: ArrayLike | None = None, *,
 # -- activations ------------------------------------------------------------------------------------------------------
 
 
+def exp_log_softmax(z: Array, positive: int = 1) -> Array:
+    """The softmax as the exponential of its logarithm, both in the type of the logits: so some model cards compute it.
+
+    torch rounds in between as no formula says, so it computes this for arrays too. The result is a tensor.
+    """
+    if not isinstance(backend_of(z), TorchBackend):
+        torch = need("torch", "fn='log_softmax'", "transformers")
+        z = torch.from_numpy(np.asarray(z, np.float32)).to(getattr(torch, dtype_name(z.dtype)))
+    backend = backend_of(z)
+    _check_finite(backend, z, "logits")
+    return z.log_softmax(-1)[..., _check_class(z, positive)].exp()
+
+
 def _activate(z: Any, fn: str, positive: int, precision: str) -> Array:
     backend, array, wide, dtype = _read_logits(z, fn, precision)
     index = 0 if fn == "sigmoid" else _check_class(array, positive)
     source = backend_of(z)
     if precision == "native" and isinstance(source, TorchBackend):
         logits = source.as_array(z, "logits")
-        if source.supports_matmul(logits.dtype):  # as the model itself computes it
+        # As the model itself computes it. In float32 torch's bits depend on the place in the tensor; ours do not.
+        if is_low_precision(dtype_name(logits.dtype)) and source.supports_matmul(logits.dtype):
             _check_finite(source, logits, "logits")
             return _torch_activation(source, logits, fn, index)
     if isinstance(backend, TorchBackend):  # one or two steps: on a device, each costs as much as a layer of a model
@@ -205,7 +219,8 @@ def _read_logits(z: Any, fn: str, precision: str) -> tuple[Backend, Array, Array
     if fn not in ACTIVATIONS:
         raise InputError(f"fn={fn!r} is not a function of logits. Use one of: {', '.join(ACTIVATIONS)}.")
     check_precision(precision)
-    source, backend = backend_of(z), scoring_backend(z)
+    source = backend_of(z)
+    backend = scoring_backend(source)
     given = source.as_array(z, "logits")
     name = dtype_name(given.dtype)
     if is_integer(name):
@@ -270,7 +285,7 @@ def _head_on_host(backend: Backend, states: Array, weights: Array, biases: Array
     """float32(S(w, h) + b) for all hidden states h and classes w."""
     if precision == "native" and is_integer(dtype_name(states.dtype)):
         precision = "float32"  # a bias need not be an integer
-    scorer = make_scorer(weights, states, precision=precision)
+    scorer = Collection(states, precision=precision).scorer(weights)
     assert isinstance(scorer, HostScorer)
     scorer.result_name = "logits"
     bias = None if biases is None else np.asarray(NumpyBackend().as_array(biases, "biases"), dtype=np.float64)
@@ -292,7 +307,7 @@ def _multiply_tiles(backend: Any, states: Array, weights: Array, precision: str)
     names = dtype_name(states.dtype), dtype_name(weights.dtype)
     if precision != "float32" or states.shape[1] % 16 or not backend.has_float32_output(*names):
         at_once = max(len(weights), MIN_TILE)
-        scorer = make_scorer(weights, states, precision=precision, queries_at_once=at_once, doc_tile=STATE_TILE)
+        scorer = Collection(states, precision=precision).scorer(weights, queries_at_once=at_once, doc_tile=STATE_TILE)
         assert isinstance(scorer, DeviceScorer)
         return scorer.scores(scorer.query_tiles(slice(0, len(weights))), slice(0, len(states))).T
     n = states.shape[0]

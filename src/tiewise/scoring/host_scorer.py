@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,20 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
+from tiewise.results.wording import count_noun
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
-from tiewise.scoring.definition import KERNEL_LAYOUT, Rounding, SparseRows, float32_rounding, score_rounding
+from tiewise.scoring.definition import (
+    KERNEL_LAYOUT,
+    Rounding,
+    SparseRows,
+    float32_rounding,
+    rounding_to,
+    score_rounding,
+)
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
-from tiewise.tables.wording import count_noun
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
 
@@ -229,15 +235,11 @@ def overflow_remedy(dtype_name: str) -> str:
 def _low_precision_rounding(queries: Operand) -> Rounding:
     """The rounding to the type of the queries, by the library that has the type."""
     backend, dtype = queries.backend, queries.dtype
+    if not isinstance(backend, TorchBackend):
+        return rounding_to(dtype, queries.dtype_name)
 
     def cast(x: Floats) -> Floats:
-        single = x.astype(np.float32)
-        if not isinstance(backend, TorchBackend):
-            return np.asarray(single.astype(dtype), dtype=np.float64)
-        rounded = backend.torch.from_numpy(np.ascontiguousarray(single)).to(dtype)
+        rounded = backend.torch.from_numpy(np.ascontiguousarray(x.astype(np.float32))).to(dtype)
         return np.asarray(rounded.double().numpy()).reshape(x.shape)
 
-    if isinstance(backend, TorchBackend):
-        return Rounding(queries.dtype_name, cast, backend.torch.finfo(dtype))
-    info = np.finfo(dtype) if dtype == np.float16 else sys.modules["ml_dtypes"].finfo(dtype)
-    return Rounding(queries.dtype_name, cast, info)
+    return Rounding(queries.dtype_name, cast, backend.torch.finfo(dtype))

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from tiewise.data.columns import identifiers, positions
 from tiewise.data.table import Table
 from tiewise.errors import InputError
+from tiewise.results.wording import count_noun, list_examples
 from tiewise.scoring.backends import Indices
-from tiewise.tables.wording import count_noun, list_examples
 
 __all__ = ["Ids", "IdsLike"]
 

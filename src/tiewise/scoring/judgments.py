@@ -10,14 +10,15 @@ from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import ID_OPTIONS, Floats, warn_of_row_numbers
+from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
+from tiewise.results.wording import list_examples
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Scorer, as_slice
 from tiewise.scoring.ids import Ids
-from tiewise.tables.wording import list_examples
 
-__all__ = ["Judgments", "Slots"]
+__all__ = ["Judgments", "Slots", "with_self"]
 
 
 class Judgments:
@@ -81,6 +82,17 @@ class Judgments:
         """The scores of the judgments that have vectors."""
         judged = np.flatnonzero(self.has_vectors)
         return scorer.score_pairs(self.query_rows, self.query[judged], self.doc[judged])
+
+    def check_scores(self, scores: Any) -> Floats:
+        """The scores of the judgments from all shards, as an array; NaN for queries that are not here."""
+        try:
+            array = np.array(scores, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise InputError("scores must be numbers, one per row of the qrels: see judged_scores().") from None
+        n = len(self.qrels)
+        if array.shape != (n,):
+            raise InputError(f"scores have shape {array.shape}, but the qrels have {n} rows. Give one score per row.")
+        return np.where(self.query >= 0, array, np.nan)
 
     def check_queries(self) -> None:
         """Raise if no judged query has a vector, or if ids were made up and one of them has none."""
@@ -148,6 +160,23 @@ class Slots(NamedTuple):
         group = np.empty(len(order), dtype=np.int64)
         group[order] = np.cumsum(is_first) - 1
         return group, order[is_first]
+
+
+def with_self(qrels: Qrels) -> tuple[Qrels, Indices, Indices]:
+    """The judged documents and the one with the id of each query, the rows of the judged ones, and those of the others.
+
+    Labels are left out.
+    """
+    ids, docs, offsets = qrels.ids(np.arange(len(qrels))), list[str](), [0]
+    rows, own = list[int](), list[int]()
+    for query, first, last in zip(qrels.queries, qrels.offsets.tolist(), qrels.offsets[1:].tolist(), strict=False):
+        judged = ids[first:last]
+        rows.extend(range(len(docs), len(docs) + len(judged)))
+        docs += judged if query in judged else [*judged, query]
+        own.append(docs.index(query, offsets[-1]))
+        offsets.append(len(docs))
+    whole = Qrels(qrels.queries, np.array(offsets), Documents.of_rows(docs), np.zeros(len(docs)))
+    return whole, np.array(rows, dtype=np.int64), np.array(own, dtype=np.int64)
 
 
 def _check_ids(ids: Ids, whose: str, judged: Sequence[str], found: NDArray[np.bool_]) -> None:

@@ -17,10 +17,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
+from tiewise.results.wording import count_noun
 from tiewise.scoring.backends import Array, Backend, Rows, backend_of, is_integer, is_low_precision
 from tiewise.scoring.storage import Bits, Codes, Sparse, Storage
-from tiewise.tables.wording import count_noun
 
 __all__ = ["Mask", "Operand", "ScoreTypes", "check_operands", "make_operand"]
 
@@ -77,14 +77,19 @@ def make_operand(storage: Storage, backend: Backend, mask: Mask, what: str, *, i
     return Operand(storage, backend, _check_mask(backend, mask, (storage.n, storage.tokens), what))
 
 
-def check_operands(queries: Storage, docs: Storage) -> None:
-    """Raise if queries and documents do not fit together."""
+def check_operands(queries: Storage, docs: Storage, fn: str) -> None:
+    """Raise if queries and documents do not fit together; warn if they seem to be packed bits, scored as numbers."""
     if queries.dims != docs.dims:
         raise InputError(
             f"Queries have {queries.dims} dimensions and documents {docs.dims}. Both must come from one model."
         )
     if isinstance(queries, Codes) and isinstance(docs, Codes) and not queries.quantised.same_scale(docs.quantised):
         raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
+    if fn != "hamming" and queries.dtype_name == docs.dtype_name == "uint8":
+        warn(
+            "Queries and documents are uint8 and are scored as numbers from 0 to 255. If they are packed bits "
+            "(ubinary), use fn='hamming' (--fn hamming)."
+        )
 
 
 def _check_mask(backend: Backend, mask: Mask, shape: tuple[int, ...], what: str) -> Array:

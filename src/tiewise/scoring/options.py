@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -10,16 +11,8 @@ import numpy as np
 from tiewise.errors import InputError
 
 __all__ = [
-    "ACTIVATIONS",
-    "FUNCTIONS",
-    "PAIR_FUNCTIONS",
-    "PRECISIONS",
-    "SCORE_DTYPES",
-    "as_int",
-    "check_pair_function",
-    "check_precision",
-    "check_score_dtype",
-    "require_int",
+    *("ACTIVATIONS", "FUNCTIONS", "PAIR_FUNCTIONS", "PRECISIONS", "SCORE_DTYPES"),
+    *("as_int", "check_choice", "check_pair_function", "check_precision", "require_int"),
 ]
 
 #: Functions of logits, functions of a query and a document, and all of them.
@@ -33,26 +26,20 @@ PRECISIONS = ("float32", "float64", "native")
 SCORE_DTYPES = ("float16", "bfloat16", "float8")
 
 
+def check_choice(value: Any, choices: Sequence[str], what: str) -> None:
+    """Raise if the value of an option is not one of its choices; `what` names both in the message."""
+    if value not in choices:
+        raise InputError(f"Unknown {what}. Use one of: {', '.join(choices)}.")
+
+
 def check_pair_function(fn: str) -> None:
     """Raise if `fn` is not a function of a query and a document."""
-    if fn not in PAIR_FUNCTIONS:
-        raise InputError(f"Unknown score function {fn!r} of two operands. Use one of: {', '.join(PAIR_FUNCTIONS)}.")
+    check_choice(fn, PAIR_FUNCTIONS, f"score function {fn!r} of two operands")
 
 
 def check_precision(precision: str) -> None:
     """Raise if there is no such precision."""
-    if precision not in PRECISIONS:
-        raise InputError(f"Unknown precision {precision!r}. Use one of: {', '.join(PRECISIONS)}.")
-
-
-def check_score_dtype(score_dtype: str | None, precision: str) -> None:
-    """Raise if scores cannot be rounded to a type."""
-    if score_dtype is None:
-        return
-    if score_dtype not in SCORE_DTYPES:
-        raise InputError(f"Unknown score_dtype {score_dtype!r}. Use one of: {', '.join(SCORE_DTYPES)}.")
-    if precision == "native":
-        raise InputError("precision='native' rounds scores to the type of the vectors. Omit it, or score_dtype.")
+    check_choice(precision, PRECISIONS, f"precision {precision!r}")
 
 
 def as_int(value: Any) -> int | None:

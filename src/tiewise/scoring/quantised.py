@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError
+from tiewise.results.wording import count_noun
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_integer
 from tiewise.scoring.definition import squared_norms
 from tiewise.scoring.environment import ieee_arithmetic
-from tiewise.tables.wording import count_noun
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 

@@ -7,14 +7,14 @@ a score open.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.scoring.approximate import Thresholds
+from tiewise.scoring.approximate import ApproximateScores, Thresholds
 from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
 from tiewise.scoring.blocks import split
 from tiewise.scoring.device_functions import Tile
@@ -93,7 +93,7 @@ class ReproducibleScorer(HostScorer):
         wide = vectors if self.device.backend.supports_matmul(vectors.dtype) else vectors.float()
         return np.asarray(self.device.backend.to_numpy(torch.linalg.vector_norm(wide, dim=-1, dtype=torch.float64)))
 
-    def approximate(self, q: VectorBlock, d: Any) -> Any:
+    def approximate(self, q: VectorBlock, d: Any) -> ApproximateScores:
         """Approximate scores on the device."""
         key = (q.rows.start, q.rows.stop) if isinstance(q.rows, slice) else q.rows.tobytes()
         if key not in self._tiles:
@@ -112,7 +112,7 @@ class ReproducibleScorer(HostScorer):
             bound = 1.02 * relative_error(dims + 2, np.float32) + 2.04 * (dims + 4) * u + 16 * u
             row_error, doc_error = np.stack([np.full(q.n, bound), np.zeros(q.n)]), np.ones((1, d.n))
         self._find_zero_rows(q, d)
-        return DeviceApproximateScores(self.device.backend, values, row_error, doc_error)
+        return DeviceApproximateScores(values, row_error, doc_error, backend=self.device.backend)
 
     def exact_scores(self, q: VectorBlock, d: Any, i: Indices, j: Indices) -> Floats:
         """The scores of some pairs: in float64 on the device, and by the definition where that leaves them open."""
@@ -147,26 +147,19 @@ class ReproducibleScorer(HostScorer):
         return super().exact_matrix(q, super().doc_block(d.rows) if isinstance(d, DocRows) else d, bias)
 
 
-class DeviceApproximateScores:
-    """What `ApproximateScores` decides, for a block of scores on a device; a row has one error bound."""
+@dataclass(frozen=True)
+class DeviceApproximateScores(ApproximateScores):
+    """A block of approximate scores on a device; one error bound decides for all scores of a row."""
 
-    def __init__(self, backend: TorchBackend, values: Array, row_error: Floats, doc_error: Floats):
-        self.backend, self.torch, self.values = backend, backend.torch, values
-        self.row_error, self.doc_error = row_error, doc_error
-
-    def error(self, row: Indices, doc: Indices) -> Floats:
-        """A bound on the error of the scores of some pairs."""
-        return _infinite_if_nan(self.row_error[0, row] * self.doc_error[0, doc] + self.row_error[1, row])
-
-    def max_error(self) -> Floats:
-        """(n_rows,): a bound on the error of all scores of a row."""
-        return _infinite_if_nan(self.row_error[0] * self.doc_error[0].max(initial=0.0) + self.row_error[1])
+    backend: TorchBackend = field(kw_only=True)
 
     def kth_lower_bound(self, k: int) -> Floats | None:
         """(n_rows,): at least k documents score this much; None if there are fewer than 2k."""
         if self.values.shape[1] < 2 * k:
             return None
-        best = self.torch.topk(self.torch.nan_to_num(self.values, nan=-np.inf), k, dim=1, sorted=False).values.amin(1)
+        best = self.backend.torch.topk(
+            self.backend.torch.nan_to_num(self.values, nan=-np.inf), k, dim=1, sorted=False
+        ).values.amin(1)
         return np.asarray(self.backend.to_numpy(best.double())) - self.max_error()
 
     def count(
@@ -182,7 +175,7 @@ class DeviceApproximateScores:
             above[:, column] = self.backend.to_numpy(is_above.sum(1))
             is_used = self.backend.to_device(thresholds.sizes > column)
             is_near = ~(is_above | (self.values < lowest[:, column, None])) & is_used[:, None]
-            found = self.backend.to_numpy(self.torch.nonzero(is_near)).T
+            found = self.backend.to_numpy(self.backend.torch.nonzero(is_near)).T
             near.append(np.stack([found[0], np.full(found.shape[1], column), found[1]]))
         row, place, doc = np.concatenate(near, 1)
         skipped = np.bincount(row, minlength=rows) > max_near
@@ -202,13 +195,13 @@ class DeviceApproximateScores:
         counts = self.backend.to_numpy((~is_out).sum(1))
         skipped = np.asarray(counts > max_selected)
         is_out |= self.backend.to_device(skipped)[:, None]
-        row, doc = self.torch.nonzero(~is_out, as_tuple=True)
+        row, doc = self.backend.torch.nonzero(~is_out, as_tuple=True)
         value = self.backend.to_numpy(self.values[row, doc].double())
         return skipped, (self.backend.to_numpy(row), self.backend.to_numpy(doc), value)
 
     def minimum_upper_bound(self) -> Floats:
         """(n_rows,): an upper bound of the lowest exact score of each row."""
-        lowest = self.torch.nan_to_num(self.values, nan=np.inf, neginf=np.inf).amin(1)
+        lowest = self.backend.torch.nan_to_num(self.values, nan=np.inf, neginf=np.inf).amin(1)
         return np.asarray(self.backend.to_numpy(lowest.double())) + self.max_error()
 
     def _to_device(self, bound: Floats, outward: float) -> Array:
@@ -216,7 +209,3 @@ class DeviceApproximateScores:
         single = bound.astype(np.float32)
         wrong = single > bound if outward < 0 else single < bound
         return self.backend.to_device(np.where(wrong, np.nextafter(single, np.float32(outward)), single))
-
-
-def _infinite_if_nan(error: Floats) -> Floats:
-    return np.where(np.isnan(error), np.inf, error)

@@ -18,17 +18,7 @@ from numpy.typing import ArrayLike
 
 from tiewise.caching import cached_property
 from tiewise.errors import InputError
-from tiewise.scoring.backends import (
-    Array,
-    Backend,
-    Indices,
-    NumpyBackend,
-    Rows,
-    backend_of,
-    dtype_name,
-    is_integer,
-    is_low_precision,
-)
+from tiewise.scoring.backends import Array, Backend, Indices, NumpyBackend, Rows, backend_of, check_numeric, dtype_name
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
 
 __all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage", "segment_indices"]
@@ -457,8 +447,7 @@ def _as_sparse(given: Any, what: str) -> Any:
     name = matrix.dtype.name
     if matrix.ndim != 2 or not all(matrix.shape[1:]):
         raise InputError(f"The {what} have shape {matrix.shape}. Give (rows, dimensions).")
-    if not (name in ("float32", "float64") or is_low_precision(name) or is_integer(name)):
-        raise InputError(f"The {what} have type {name}, which cannot be scored. Give real numbers.")
+    check_numeric(name, what)
     if name not in ("float32", "float64"):
         matrix = matrix.astype(np.float32 if matrix.dtype.itemsize < 4 else np.float64)
     if not matrix.has_canonical_format:

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
+from tiewise.results.wording import count_noun
 from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.judgments import Judgments, Slots
-from tiewise.tables.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["QueryBlockCounts", "TieCounts"]
@@ -78,10 +78,6 @@ class TieCounts(ABC):
                 f"({count_noun(len(wrong), 'such document')}). Gather judged_scores() with the same queries and "
                 "options, on the same kind of device."
             )
-
-    def set_lowest(self, queries: Indices | slice, lowest: Floats, lowest_size: Indices) -> None:
-        """Set the lowest score of some queries of the qrels, and how many documents have it."""
-        self.lowest[queries], self.lowest_size[queries] = lowest, lowest_size
 
     def can_have_ties_before(self, slots: Slots, size: Indices) -> NDArray[np.bool_]:
         """Which judged documents can have tied documents before them, given the sizes of their groups.
@@ -172,7 +168,7 @@ class QueryBlockCounts(ABC):
         size = self.equal[row, column]
         counts.start[slots.judged], counts.size[slots.judged] = self.above[row, column], size
         query, position = counts.judgments.queries_in_block(self.block)
-        counts.set_lowest(query, self.lowest[position], self.lowest_size[position])
+        counts.lowest[query], counts.lowest_size[query] = self.lowest[position], self.lowest_size[position]
         if self.ties:
             some = counts.can_have_ties_before(slots, size)
             group = self.group[some]

@@ -16,9 +16,9 @@ from tiewise.io.compression import Reread
 from tiewise.io.parquet import parquet_errors
 from tiewise.io.tensors import read_tensors
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
+from tiewise.results.optional import need
 from tiewise.scoring.backends import Array, Backend, NumpyBackend, Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
-from tiewise.tables.optional import need
 
 __all__ = ["ParquetVectors", "is_path", "open_vectors", "read_matrix"]
 
@@ -61,10 +61,8 @@ def _open(name: str, fn: str) -> tuple[Storage, Any]:
     arrays = read_tensors(name, PARQUET)
     vectors = _find_vectors(arrays, VECTORS, name)
     vectors = TokenVectors(vectors, arrays[LENGTHS]) if LENGTHS in arrays else vectors
-    try:
+    with prefix_errors(name):
         storage = make_storage(vectors, "documents", fn)
-    except InputError as error:
-        raise InputError(*(f"{name}: {problem}" for problem in error.problems)) from None
     ids = arrays.get(IDS)
     return storage, None if ids is None else ids.tolist()
 

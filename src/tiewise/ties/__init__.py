@@ -5,22 +5,22 @@ The public names are imported when they are first used.
 
 from typing import TYPE_CHECKING
 
-from tiewise.tables.optional import lazy_names
+from tiewise.results.optional import lazy_names
 
 if TYPE_CHECKING:
-    from tiewise.io.sources import judged_scores, tie_groups
+    from tiewise.io.sources import break_ties, judged_scores, tie_groups
     from tiewise.ties.counted import Counted, RunSource
     from tiewise.ties.groups import TieGroups
     from tiewise.ties.ranking_notation import notation
 
 _MODULES = {
-    "tiewise.io.sources": "judged_scores tie_groups",
+    "tiewise.io.sources": "break_ties judged_scores tie_groups",
     "tiewise.ties.counted": "Counted RunSource",
     "tiewise.ties.groups": "TieGroups",
     "tiewise.ties.ranking_notation": "notation",
 }
 
-__all__ = ["Counted", "RunSource", "TieGroups", "judged_scores", "notation", "tie_groups"]
+__all__ = ["Counted", "RunSource", "TieGroups", "break_ties", "judged_scores", "notation", "tie_groups"]
 
 if not TYPE_CHECKING:
     __getattr__ = lazy_names(__name__, _MODULES)

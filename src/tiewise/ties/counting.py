@@ -19,11 +19,9 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import check_orders
+from tiewise.ties.orders import NO_RANKS, check_orders
 
-__all__ = ["NO_RANKS", "count_above", "count_ties"]
-
-NO_RANKS = "The run has no rank column of whole numbers to list its ties by. Use the order 'given'."
+__all__ = ["count_above", "count_ties"]
 
 
 def count_ties(

@@ -21,7 +21,7 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
-from tiewise.tables.wording import count_noun
+from tiewise.results.wording import count_noun
 from tiewise.ties.shards import Counts, Total
 
 __all__ = ["CondensedEnd", "TieGroups"]
@@ -73,8 +73,8 @@ class TieGroups:
         return f"<TieGroups: {queries}, {retrieved} retrieved, {int(np.count_nonzero(self.size > 1)):,} of them tied>"
 
     def _repr_html_(self) -> str:
-        from tiewise.tables.html import render_html
-        from tiewise.tables.model import PREVIEW_ROWS, Section, Table
+        from tiewise.results.html import render_html
+        from tiewise.results.model import PREVIEW_ROWS, Section, Table
 
         few, offsets = self.qrels.queries[:PREVIEW_ROWS], self.qrels.offsets
         sizes = [self.size[offsets[q] : offsets[q + 1]] for q in range(len(few))]

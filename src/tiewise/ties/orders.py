@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
-__all__ = ["ORDERS", "TOOL_ORDERS", "break_ties_randomly", "check_orders", "group_rows"]
+__all__ = [
+    *("NO_RANKS", "ORDERS", "ORDER_NAMES", "TOOL_ORDERS"),
+    *("arrange_ties", "check_orders", "group_rows", "name_order"),
+]
 
-#: The orders in which a tool may list tied documents.
-ORDERS = ("docid-desc", "docid-asc", "given", "rank")
+#: What the orders in which a tool may list tied documents are called in a sentence.
+ORDER_NAMES = {
+    "docid-desc": "the order by descending ids",
+    "docid-asc": "the order by ascending ids",
+    "given": "the order of the data",
+    "rank": "the order of the rank column",
+}
+ORDERS = tuple(ORDER_NAMES)
+NO_RANKS = "The run has no rank column of whole numbers to list its ties by. Use the order 'given'."
 #: Those of them that some known tool uses.
 TOOL_ORDERS = ("docid-desc", "docid-asc", "given")
 
@@ -24,6 +36,15 @@ def check_orders(orders: Iterable[str]) -> None:
     for order in orders:
         if order not in ORDERS:
             raise InputError(f"Unknown tie-break order {order!r}. Use one of: {', '.join(ORDERS)}.")
+
+
+def name_order(order: str) -> str:
+    """What an order, or that of a tool, is called in a sentence.
+
+    >>> name_order("given"), name_order("trec_eval")
+    ('the order of the data', 'the order of trec_eval')
+    """
+    return ORDER_NAMES.get(order, f"the order of {order}")
 
 
 def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
@@ -42,18 +63,23 @@ def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
     return rows, np.repeat(start, size), np.repeat(size, size)
 
 
-def break_ties_randomly(run: Run, seed: int) -> Run:
-    """The run with its ties broken strictly at random: down each list scores are n … 2, 1 and ranks 1, 2 … n.
+def arrange_ties(run: Run, order: str, seed: int) -> Run:
+    """The run with its ties broken strictly in an order: down each list scores are n … 2, 1 and ranks 1, 2 … n.
 
-    Documents that were not tied keep their order. Scores are whole numbers, so that a reader of float32 ties none of
-    them again (up to 2**24 documents a list). Equal seeds give equal runs, in every version of NumPy.
-
-    >>> run = Run.from_dict({"q": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.9}})
-    >>> break_ties_randomly(run, seed=1).to_dict()
-    {'q': {'d': 4.0, 'c': 3.0, 'a': 2.0, 'b': 1.0}}
+    Equal seeds give equal random orders, in every version of NumPy.
     """
-    chance = np.random.PCG64(seed).random_raw(len(run))
-    rows = np.lexsort((chance, -run.value, run.query))  # queries stay in place, so offsets hold
+    key: NDArray[Any]
+    if order == "random":
+        key = np.random.PCG64(seed).random_raw(len(run))
+    elif order in ("docid-desc", "docid-asc"):  # text by code point, which is the byte order of its UTF-8
+        key = np.argsort(np.argsort(np.array(run.ids(np.arange(len(run))), dtype=object), kind="stable"))
+        key = -key if order == "docid-desc" else key
+    else:
+        check_orders([order])
+        if order == "rank" and run.rank is None:
+            raise InputError(NO_RANKS)
+        key = np.arange(len(run)) if run.rank is None or order == "given" else run.rank
+    rows = np.lexsort((key, -run.value, run.query))  # queries stay in place, so offsets hold
     lengths = np.diff(run.offsets)
     rank = np.arange(len(run)) - np.repeat(run.offsets[:-1], lengths) + 1
     score = (np.repeat(lengths, lengths) - rank + 1).astype(np.float64)

@@ -15,25 +15,33 @@ from typing import Any
 import numpy as np
 
 from tiewise import scoring
-from tiewise.adapters.protocol_models.loading import KINDS, PROMPTS, Loader, find_kind, find_model
+from tiewise.adapters.protocol_models.loading import (
+    KINDS,
+    Loader,
+    check_told,
+    find_kind,
+    find_model,
+    takes_instruction,
+)
 from tiewise.adapters.protocol_models.saved_scores import AGAIN, SavedScores
 from tiewise.adapters.protocol_models.text_collections import TextCollection, read_collection
-from tiewise.adapters.transformers import LEVELS, Scores
+from tiewise.adapters.transformers import QWEN3_RERANKER, Scores
 from tiewise.analysis.protocols import Row
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, warn
 from tiewise.io import read_run, write_run
 from tiewise.io.compression import PathLike
+from tiewise.results.optional import need
+from tiewise.results.wording import spell_option
 from tiewise.scoring.options import require_int
-from tiewise.scoring.row_makers.logits import LEVEL_NAMES
-from tiewise.tables.optional import need
-from tiewise.tables.wording import spell_option
+from tiewise.scoring.row_makers.levels import LEVELS, name_row, resolve_levels
 
-__all__ = ["TextCollection", "model", "read_collection"]
+__all__ = ["DEFAULT_DEPTH", "TextCollection", "check_options", "model", "read_collection"]
 
 DTYPES = ("float32", "float16", "bfloat16")
 DEFAULT_LEVELS = ("native", "score", "head")
+DEFAULT_DEPTH = 1000
 PART = 16  # batches: what a call that is stopped can lose
 
 
@@ -51,9 +59,9 @@ def model(
     max_length: int | None = None,
     batch_size: int = 16,
     device: str | None = None,
-    yes: str = "yes",
-    no: str = "no",
-    depth: int = 1000,
+    yes: str | None = None,
+    no: str | None = None,
+    depth: int = DEFAULT_DEPTH,
     trust_remote_code: bool = False,
     progress: Progress | None = None,
 ) -> dict[str, Row]:
@@ -71,7 +79,8 @@ def model(
     - `kind`: ``"bi-encoder"``, ``"cross-encoder"``, ``"classifier"`` or ``"yes-no"``, where the folder does not tell.
     - `instruction`: for a yes/no model, the prompt of a cross-encoder, and ``{instruction}`` in the prompts of a
       bi-encoder. `prompts`: texts before a ``query`` and a ``document`` of a bi-encoder; ``before``, ``after`` and
-      ``question`` of a yes/no model, whose words are `yes` and `no`.
+      ``question`` of a yes/no model, whose words are `yes` and `no`. What a kind does not use is an error; the
+      `instruction` of a collection is for those models that use one.
     - `progress`: called with the number of texts or pairs done and their total.
 
     >>> model("no/such/folder", "texts")
@@ -79,18 +88,21 @@ def model(
     tiewise.errors.InputError: no/such/folder: there is no such folder. Give one, or the name of a model of the hub.
     """
     check_progress(progress)
-    for name, value in (("batch_size", batch_size), ("depth", depth)):
-        require_int(value, name)
-    require_int(max_length, "max_length", optional=True)
-    chosen = _resolve_levels(levels)
-    if kind is not None and kind not in KINDS:
-        raise InputError(f"{spell_option('kind', kind)} is none of {', '.join(KINDS)}.")
+    numbers = {"batch_size": batch_size, "depth": depth, "max_length": max_length}
+    told = {"instruction": instruction, "yes": yes, "no": no}
+    check_options(dtypes, levels, kind, prompts, device, revision, trust_remote_code, **numbers, **told)
+    chosen = resolve_levels(levels)
     folder, found_revision = find_model(model, revision)
     kind = kind or find_kind(folder, model)
-    _check_prompts(kind, prompts)
-    device = device or _default_device()
+    check_told(kind, folder, prompts, **told)
+    if kind == "bi-encoder" and not {"native", "score"} & set(chosen):
+        raise InputError(f"A {kind} has the levels native and score, not {', '.join(chosen)}.")
+    device = _resolve_device(device)
     types = _resolve_dtypes(dtypes, device)
     texts = data if isinstance(data, TextCollection) else read_collection(data)
+    if instruction is None and takes_instruction(kind, folder, prompts):
+        instruction = texts.instruction
+    yes, no = yes or QWEN3_RERANKER.yes, no or QWEN3_RERANKER.no
     loader = Loader(
         str(model), folder, kind, device, instruction, prompts, max_length, batch_size, yes, no, trust_remote_code
     )
@@ -117,14 +129,43 @@ def model(
     return rows
 
 
-def _resolve_levels(levels: Iterable[str]) -> tuple[str, ...]:
-    wanted = [levels] if isinstance(levels, str) else list(levels)
-    for level in wanted:
-        if level not in LEVEL_NAMES:
-            raise InputError(f"Unknown level {level!r}. Use some of: {', '.join(LEVEL_NAMES)}.")
-    if not wanted:
-        raise InputError(f"No level was given. Give some of: {', '.join(LEVEL_NAMES)}.")
-    return tuple(level for level in LEVEL_NAMES if level in wanted)
+def check_options(
+    dtypes: Any = None,
+    levels: Any = DEFAULT_LEVELS,
+    kind: Any = None,
+    prompts: Any = None,
+    device: Any = None,
+    revision: Any = None,
+    trust_remote_code: Any = False,
+    *,
+    batch_size: Any = 1,
+    depth: Any = DEFAULT_DEPTH,
+    max_length: Any = None,
+    instruction: Any = None,
+    yes: Any = None,
+    no: Any = None,
+) -> None:
+    """Require options of `model` that are possible, as far as the model need not be known."""
+    require_int(batch_size, "batch_size")
+    require_int(depth, "depth")
+    require_int(max_length, "max_length", optional=True)
+    resolve_levels(levels)
+    if dtypes is not None:
+        _check_dtypes(dtypes)
+    if kind is not None and kind not in KINDS:
+        raise InputError(f"{spell_option('kind', kind)} is none of {', '.join(KINDS)}.")
+    texts = {"instruction": instruction, "yes": yes, "no": no, "revision": revision, "device": device}
+    for name, value in texts.items():
+        if value is not None and (not isinstance(value, str) or (not value and name != "instruction")):
+            raise InputError(f"{spell_option(name, value)} is not possible. Give a text.")
+    if prompts is not None and not (
+        isinstance(prompts, Mapping) and all(isinstance(one, str) for pair in prompts.items() for one in pair)
+    ):
+        raise InputError(f"{spell_option('prompts', prompts)} is not possible. Give texts by role.")
+    if not isinstance(trust_remote_code, bool):
+        raise InputError(f"{spell_option('trust_remote_code', trust_remote_code)} is not possible. Give true or false.")
+    if device is not None:
+        _resolve_device(device)
 
 
 def _resolve_dtypes(dtypes: Iterable[str] | None, device: str) -> list[str]:
@@ -133,6 +174,10 @@ def _resolve_dtypes(dtypes: Iterable[str] | None, device: str) -> list[str]:
             return list(DTYPES)
         warn("float16 is very slow on a CPU and was left out. Name it in dtypes (--dtype) to run it.")
         return [dtype for dtype in DTYPES if dtype != "float16"]
+    return _check_dtypes(dtypes)
+
+
+def _check_dtypes(dtypes: Iterable[str]) -> list[str]:
     wanted = [dtypes] if isinstance(dtypes, str) else list(dict.fromkeys(dtypes))
     for dtype in wanted:
         if dtype not in DTYPES:
@@ -142,17 +187,16 @@ def _resolve_dtypes(dtypes: Iterable[str] | None, device: str) -> list[str]:
     return wanted
 
 
-def _default_device() -> str:
+def _resolve_device(device: str | None) -> str:
     torch = need("torch", "Running a model", "transformers")
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _check_prompts(kind: str, prompts: Mapping[str, str] | None) -> None:
-    known = PROMPTS.get(kind, ())
-    for role in prompts or ():
-        if role not in known:
-            which = f"those of a {kind} are {', '.join(known)}" if known else f"a {kind} has none"
-            raise InputError(f"There is no prompt '{role}': {which}.")
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.ones(1, device=device).cpu()
+    except (RuntimeError, AssertionError, NotImplementedError) as error:  # unknown, or not on this machine
+        problem = str(error).partition("\n")[0].rstrip(".")
+        raise InputError(f"{spell_option('device', device)} cannot be used here ({problem}).") from None
+    return device
 
 
 class _Rows:
@@ -178,13 +222,10 @@ class _Rows:
 
     def of(self, dtype: str, levels: Sequence[str]) -> dict[str, Row]:
         """The rows of a type."""
-        names = {level: f"{dtype}{LEVEL_NAMES[level]}" for level in levels}
+        names = {level: name_row(dtype, level) for level in levels}
         if self._loader.is_reranker:
             return self._reranked(dtype, names)
-        names = {level: name for level, name in names.items() if level in ("native", "score")}
-        if not names:
-            raise InputError(f"A {self._loader.kind} has the levels native and score, not {', '.join(levels)}.")
-        return self._embedded(dtype, names)
+        return self._embedded(dtype, {level: name for level, name in names.items() if level in ("native", "score")})
 
     def _report(self, amount: int) -> None:
         self._done += amount
@@ -213,7 +254,9 @@ class _Rows:
         self._check_size(dtype, {level: found.get(level) for level in LEVELS}, len(pairs))
         rows = {}
         for level, name in names.items():
-            run = self._kept(name, len(pairs), lambda level=level: self._run_of_pairs(found[level].double().numpy()))
+            # In float32 torch's bits depend on the place in a batch, so its own scores can differ where logits tie.
+            key = "score" if (dtype, level) == ("float32", "native") else level
+            run = self._kept(name, len(pairs), lambda key=key: self._run_of_pairs(found[key].double().numpy()))
             rows[name] = Row(run)
         return rows
 

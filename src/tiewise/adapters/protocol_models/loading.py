@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -20,10 +21,10 @@ from tiewise.adapters.protocol_models.text_collections import reaching_the_hub
 from tiewise.adapters.transformers import QWEN3_RERANKER, Prompt, Scores
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
-from tiewise.tables.optional import need
-from tiewise.tables.wording import spell_option
+from tiewise.results.optional import need
+from tiewise.results.wording import spell_option
 
-__all__ = ["KINDS", "PROMPTS", "Loader", "find_kind", "find_model"]
+__all__ = ["KINDS", "Loader", "check_told", "find_kind", "find_model", "takes_instruction"]
 
 KINDS = ("bi-encoder", "cross-encoder", "classifier", "yes-no")
 #: What can be written before or around a text, for each kind.
@@ -34,6 +35,8 @@ NOT_NEEDED = ("*.onnx", "*.onnx_data", "onnx/*", "openvino/*", "*.h5", "*.ot", "
 
 def find_model(name: PathLike, revision: str | None = None) -> tuple[Path, str]:
     """The folder of a model, loaded from the hub if there is none, and its revision: there the commit."""
+    if not isinstance(name, (str, os.PathLike)) or not str(name):
+        raise InputError(f"Give the model as a folder, or by its name on the Hugging Face hub, not {name!r}.")
     folder = Path(name)
     if folder.is_dir():
         if revision is not None:
@@ -41,10 +44,10 @@ def find_model(name: PathLike, revision: str | None = None) -> tuple[Path, str]:
                 f"{name}: is a folder, which has no revision. Leave out {spell_option('revision', revision)}."
             )
         return folder, f"sha256:{_hash_files(folder)}"
-    if folder.is_absolute() or str(name).count("/") > 1:
+    if folder.is_absolute() or str(name).count("/") > 1 or str(name).startswith("."):
         raise InputError(f"{name}: there is no such folder. Give one, or the name of a model of the hub.")
     hub = need("huggingface_hub", "A model of the hub", "transformers")
-    with reaching_the_hub(f"the model {name}"):
+    with reaching_the_hub(str(name), "model"):
         snapshot = Path(hub.snapshot_download(str(name), revision=revision, ignore_patterns=list(NOT_NEEDED)))
     return snapshot, snapshot.name
 
@@ -80,6 +83,34 @@ def find_kind(folder: Path, name: PathLike) -> str:
     raise InputError(
         f"{name}: its kind cannot be told from {', '.join(classes) or 'config.json'}. Say it: {known}, say."
     )
+
+
+def takes_instruction(kind: str, folder: Path, prompts: Mapping[str, str] | None) -> bool:
+    """Whether a model is told an instruction: a bi-encoder, where a prompt has a place for it."""
+    if kind != "bi-encoder":
+        return kind != "classifier"
+    own = (_read_json(folder / "config_sentence_transformers.json") or {}).get("prompts") or {}
+    used = {**own, **(prompts or {})}
+    return any("{instruction}" in (used.get(role) or "") for role in PROMPTS[kind])
+
+
+def check_told(kind: str, folder: Path, prompts: Mapping[str, str] | None, **told: str | None) -> None:
+    """Require that a model uses what it is told: prompts, an `instruction`, and the words `yes` and `no`."""
+    known = PROMPTS.get(kind, ())
+    for role in prompts or ():
+        if role not in known:
+            which = f"those of a {kind} are {', '.join(known)}" if known else f"a {kind} has none"
+            raise InputError(f"There is no prompt '{role}': {which}.")
+    instruction = told.pop("instruction")
+    if instruction is not None and not takes_instruction(kind, folder, prompts):
+        where = "" if kind == "classifier" else " without {instruction} in a prompt"
+        raise InputError(
+            f"{spell_option('instruction', instruction)}: a {kind}{where} does not use it. A cross-encoder and a "
+            "yes-no model do, and a bi-encoder where a prompt has {instruction}."
+        )
+    for name, word in told.items():
+        if word is not None and kind != "yes-no":
+            raise InputError(f"{spell_option(name, word)}: a {kind} does not use it. Only a yes-no model does.")
 
 
 def _read_json(path: Path) -> Any:

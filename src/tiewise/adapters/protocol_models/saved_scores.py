@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from tiewise.errors import InputError
-from tiewise.io.compression import PathLike, save
-from tiewise.tables.optional import need
-from tiewise.tables.wording import spell_option
+from tiewise.io.compression import PathLike, remove_stale, save
+from tiewise.results.optional import need
+from tiewise.results.wording import spell_option
 
 __all__ = ["SavedScores"]
 
@@ -27,18 +27,17 @@ class SavedScores:
     """A folder of tensors and of the settings that they were computed with; without a folder, nothing is kept."""
 
     def __init__(self, folder: PathLike | None, settings: Mapping[str, Any]):
-        self.folder = None if folder is None else Path(folder)
+        self.folder, self._settings = None if folder is None else Path(folder), dict(settings)
         if self.folder is None:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise InputError(f"{self.folder}: cannot be made ({error.strerror or error}).") from None
-        for path in self.folder.glob(".*.part"):  # of a call that was killed
-            path.unlink(missing_ok=True)
-        self._check(settings)
+        remove_stale(self.folder)
+        self._check_settings()
 
-    def _check(self, settings: Mapping[str, Any]) -> None:
+    def _check_settings(self) -> None:
         """Require the settings of earlier calls."""
         assert self.folder is not None
         path = self.folder / "settings.json"
@@ -47,12 +46,11 @@ class SavedScores:
                 earlier = dict(json.loads(path.read_text(encoding="utf-8")))
             except ValueError:
                 raise InputError(f"{path}: is damaged. Delete the folder, and it is computed again.") from None
-            for name, value in settings.items():
+            for name, value in self._settings.items():
                 if earlier.get(name) != value:
                     what = {"model_revision": "another revision of the model", "data_files": "other texts"}.get(name)
                     what = what or f"{spell_option(name, earlier.get(name))}, not {value!r}"
                     raise InputError(f"{path}: these scores are of {what}. Choose another folder, or delete this one.")
-        save(path, [json.dumps(dict(settings), indent=1, ensure_ascii=False).encode(), b"\n"])
 
     def tensors(self, name: str, parts: int, compute: Callable[[int], Tensors], done: Callable[[int], None]) -> Tensors:
         """The tensors of all parts, joined; `compute` makes those of a part that is not there yet."""
@@ -88,6 +86,9 @@ class SavedScores:
 
     def _write(self, path: Path, name: str, tensors: Tensors) -> None:
         library = need("safetensors.torch", "Saving scores", "precision")
+        settings = path.parent / "settings.json"
+        if not settings.exists():  # not before there are scores: a call that fails leaves none
+            save(settings, [json.dumps(self._settings, indent=1, ensure_ascii=False).encode(), b"\n"])
         save(path, [library.save(tensors, metadata={"dtype": name})])
 
     def _read(self, path: Path, name: str) -> Tensors:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,16 +21,17 @@ import numpy as np
 
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Qrels
-from tiewise.errors import InputError
+from tiewise.errors import InputError, warn
 from tiewise.io import read_qrels, read_run
 from tiewise.io.compression import PathLike, opened
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 
 __all__ = ["TextCollection", "reaching_the_hub", "read_collection"]
 
 CONTENTS = "A data folder has queries.jsonl, corpus.jsonl, qrels.* and, for reranking, candidates.*"
 #: The splits of a data set of the hub, the first that there is.
 SPLITS = ("test", "dev", "validation")
+MANY_MISSING = 0.01  # of the judged documents: from here on, what no row can find is told
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -47,9 +49,10 @@ class TextCollection:
     qrels: Qrels
     candidates: Mapping[str, Sequence[str]] | None = None
     where: Mapping[str, str] | None = None  #: the files, for messages
+    instruction: str | None = None  #: what to look for, for models that are told
 
     def __repr__(self) -> str:
-        from tiewise.tables.wording import count_noun
+        from tiewise.results.wording import count_noun
 
         candidates = "no" if self.candidates is None else "with"
         sizes = f"{count_noun(len(self.queries), 'query', 'queries')}, {count_noun(len(self.docs), 'document')}"
@@ -58,12 +61,32 @@ class TextCollection:
     def __post_init__(self) -> None:
         where = {"queries": "queries", "docs": "corpus", "qrels": "qrels", "candidates": "candidates"}
         where |= self.where or {}
+        self._check_judged(where)
         _require_known(self.qrels.queries, self.queries, "query", where["qrels"], where["queries"])
         for query, docs in (self.candidates or {}).items():
             _require_known([query], self.queries, "query", where["candidates"], where["queries"])
             _require_known(docs, self.docs, "document", where["candidates"], where["docs"])
+            if len(set(docs)) < len(docs):
+                twice = next(doc for place, doc in enumerate(docs) if doc in docs[:place])
+                raise InputError(
+                    f"{where['candidates']}: document '{twice}' occurs twice for query '{query}'. Keep one of them."
+                )
         if self.candidates is not None and not self.pairs:
             raise InputError(f"{where['candidates']}: no query of it has judgments in {where['qrels']}.")
+
+    def _check_judged(self, where: Mapping[str, str]) -> None:
+        """Require judgments of these documents; a warning if many are of others."""
+        judged = {doc for docs in self.qrels.to_dict().values() for doc in docs}
+        missing = [doc for doc in judged if doc not in self.docs]
+        if len(missing) < MANY_MISSING * len(judged) or not judged:
+            return
+        one = min(missing)
+        if one in self.queries and self.qrels.queries[0] in self.docs:
+            raise InputError(f"{where['qrels']}: queries and documents are swapped. Write the query first.")
+        found = f"{where['qrels']}: {len(missing):,} of {len(judged):,} judged documents are not in {where['docs']}"
+        if len(missing) == len(judged):
+            raise InputError(f"{found}, such as '{one}'. Give the judgments of this corpus.")
+        warn(f"{found}, such as '{one}': no row can find them. Add their texts, or remove the rows.")
 
     @cached_property
     def judged(self) -> list[str]:
@@ -101,6 +124,8 @@ def read_collection(
 
     `revision`, `subset` (such as a language) and `split` are those of a data set of the hub.
     """
+    if not isinstance(source, (str, os.PathLike)) or not str(source):
+        raise InputError(f"Give the data as a folder, or a data set of the hub, not {source!r}.")
     folder = Path(source)
     if not folder.exists():
         if str(source).count("/") == 1 and not folder.is_absolute():
@@ -198,7 +223,7 @@ def _read_hub(
             raise InputError(f"{name}: '{config}' has no split '{split}'. It has: {', '.join(splits)}.")
         return datasets.load_dataset(source, config, split=chosen, revision=revision, cache_dir=cache)
 
-    with reaching_the_hub(f"the data set {name}"):
+    with reaching_the_hub(source, "data set"):
         configs = datasets.get_dataset_config_names(source, revision=revision)
         before = f"{subset}-" if subset else ""
         if f"{before}corpus" not in configs:
@@ -239,15 +264,20 @@ def _from_lists(name: str, rows: Iterable[Mapping[str, Any]]) -> TextCollection:
 
 
 @contextmanager
-def reaching_the_hub(what: str) -> Iterator[None]:
+def reaching_the_hub(name: str, what: str) -> Iterator[None]:
     """Turn what the libraries raise if the hub cannot be reached, or lacks something, into one line."""
     try:
         yield
     except InputError:
         raise
     except (OSError, ValueError, RuntimeError) as error:  # no network, no such repository, or not in the cache
-        said = " ".join(str(error).split())
+        kind = type(error).__name__
+        if Path(name).exists():
+            raise InputError(f"{name}: is no {what} in the layout of the hub ({kind}: {_first_line(error)}).") from None
         raise InputError(
-            f"{what} could not be loaded from the Hugging Face hub: is there a network, is the name right? "
-            f"({type(error).__name__}: {said[:160]})"
+            f"There is no folder {name}, and the Hugging Face hub cannot be reached or has no such {what} ({kind})."
         ) from None
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0].rstrip(".")

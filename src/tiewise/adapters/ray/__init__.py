@@ -25,7 +25,7 @@ from tiewise.adapters.ray.vectors import QueryVectors, VectorCounter, read_query
 from tiewise.analysis import evaluating as evaluation
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.measuring import resolve_measures
-from tiewise.analysis.options import EvaluateNames, OptionNames, Options
+from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
@@ -43,6 +43,7 @@ MeasureNames: TypeAlias = str | Measure | Iterable[str | Measure]
 Shards: TypeAlias = "ShardPaths | Dataset"
 
 
+@takes_options()
 def evaluate(
     qrels: Any,
     shards: Shards,
@@ -52,7 +53,7 @@ def evaluate(
     format: str | None = None,
     address: str | None = None,
     progress: Progress | None = None,
-    **options: Unpack[EvaluateNames],
+    **options: Unpack[OptionNames],
 ) -> Report:
     """A `Report` of a run in shards, equal to the last bit to that of the whole run on one machine.
 
@@ -61,13 +62,14 @@ def evaluate(
     ``doc_id`` and ``score``. A folder means all its files and those of its subfolders, except names that begin with
     ``.`` or ``_``. Documents may be divided among shards in any way, but each document is in one shard only.
 
-    - `options` are those of `tiewise.evaluate`. The order ``"given"`` follows the order of the
-      shards; ``"rank"`` can be used if no query is in two shards.
+    The order ``"given"`` follows the order of the shards; ``"rank"`` can be used if no query is in two shards.
+
     - `tools`: also count what `Report.oblivious_by_tool` needs.
     - `format`: the format of the files, if it is not to be detected.
     - `address`: of a Ray cluster. Without it, the cluster that this process is connected to is used, or that of the
       variable RAY_ADDRESS; else one is started on this machine and stopped at the end.
     - `progress`: called with ``(done, total)`` files read; a run split by query stops at half of the total.
+    {options}
     """
     checked, chosen = Options.of("evaluate", options), resolve_measures(measures)
     run = count(

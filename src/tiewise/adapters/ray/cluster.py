@@ -25,7 +25,7 @@ from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardS
 from tiewise.data.columns import Floats
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError, TiewiseError
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 from tiewise.ties.shards import Total
 
 if TYPE_CHECKING:

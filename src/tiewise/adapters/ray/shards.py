@@ -23,7 +23,7 @@ from tiewise.data.source import Source
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
 from tiewise.io.edited_run import edit_source
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.fingerprints import sample_limit
 from tiewise.ties.groups import TieGroups

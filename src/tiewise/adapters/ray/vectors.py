@@ -21,12 +21,12 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.errors import InputError
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
+from tiewise.results.optional import need
+from tiewise.results.wording import list_examples
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
-from tiewise.scoring.scorers import make_scorer
+from tiewise.scoring.storage import make_storage
 from tiewise.scoring.vector_files import ParquetVectors
-from tiewise.tables.optional import need
-from tiewise.tables.wording import list_examples
 from tiewise.ties.counted import EXAMPLES, Counted
 from tiewise.ties.fingerprints import fingerprint_ids
 from tiewise.ties.shards import Counts, small
@@ -138,7 +138,8 @@ def read_query_vectors(given: QueryVectors, fn: str = "dot", precision: str = "f
             raise InputError("Give the queries as a Parquet file, an Arrow table, or a pair (ids, matrix).") from None
         queries = Vectors(list(ids), np.asarray(matrix), "queries")
     with queries.name_source():
-        make_scorer(queries.matrix, queries.matrix, fn, precision)
+        storage: Any = make_storage(queries.matrix, "queries", fn)
+        scoring.Collection(storage, fn=fn, precision=precision).scorer(storage)
         Ids(queries.ids, len(queries.matrix), "query")
         finite = np.isfinite(queries.matrix.astype(np.float64, copy=False)).all(axis=1)
         if not finite.all():

@@ -25,7 +25,7 @@ from tiewise.adapters.sentence_transformers.evaluators import RerankingEvaluator
 from tiewise.adapters.sentence_transformers.heads import Head
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
 from tiewise.errors import InputError
-from tiewise.tables.optional import installed
+from tiewise.results.optional import installed
 
 __all__ = [
     "HighPrecisionCrossEncoder",

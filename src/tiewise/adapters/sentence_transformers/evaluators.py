@@ -18,7 +18,7 @@ from tiewise.errors import InputError, TiewiseWarning
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 
 __all__ = ["RerankingEvaluator", "RetrievalEvaluator"]
 

@@ -180,13 +180,21 @@ class CrossEncoderReranker(Reranker):
 
     def _scores(self, own: Any, recomputed: Any) -> Scores:
         scores = super()._scores(own, recomputed)
-        return scores if self._activation is None else replace(scores, score=self._activation(scores.logit))
+        if self._activation is None or _is_sigmoid(self._activation):
+            return scores
+        return replace(scores, score=self._activation(scores.logit))
 
 
 def _find_dense(model: Any) -> Any:
     """The Dense module that computes a model's scores, if there is one."""
     modules = [module for module in model.children() if type(module).__name__ == "Dense"]
     return next((module for module in reversed(modules) if module.module_output_name == "scores"), None)
+
+
+def _is_sigmoid(activation: Any) -> bool:
+    import torch
+
+    return isinstance(activation, torch.nn.Sigmoid) or activation is torch.sigmoid
 
 
 def _is_increasing(activation: Any) -> bool:

@@ -16,7 +16,7 @@ from tiewise.adapters.last_layer import LastLayer
 from tiewise.adapters.replicas import remove_hooks, without_autocast
 from tiewise.adapters.sentence_transformers.heads import CrossEncoderReranker, Head
 from tiewise.adapters.transformers import Scores
-from tiewise.tables.optional import need
+from tiewise.results.optional import need
 
 __all__ = ["CrossEncoderView", "SentenceTransformerView", "package"]
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tiewise._version import __version__
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import Effect, Grade, Reversal, find_reversals, measure_effects
 from tiewise.analysis.auditing.duplicates import count_identical_rows
@@ -19,12 +17,13 @@ from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics
-from tiewise.analysis.auditing.verdict import decide_verdict, describe_difference
+from tiewise.analysis.auditing.verdict import decide_verdict
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.options import Missing, OptionNames
-from tiewise.analysis.reports import Z_LIMIT, Report
+from tiewise.analysis.report_tables import REPORT_COLUMNS
+from tiewise.analysis.reports import Report
 from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
@@ -35,13 +34,16 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import MeasureLike, parse
 from tiewise.metrics.tool_rules import Rule
-from tiewise.tables.estimates import estimate_table
-from tiewise.tables.model import Code, Part, Section, Table
-from tiewise.tables.results import Result
-from tiewise.tables.wording import capitalize_first, count_noun, format_percent, trend_note
+from tiewise.results.base import Result
+from tiewise.results.view import View
+from tiewise.results.wording import trend_note
 from tiewise.ties.counted import RunSource
 
-__all__ = ["CUTOFFS", "Audit", "audit"]
+if TYPE_CHECKING:
+    from tiewise.analysis.auditing.sections import Audits
+    from tiewise.results.model import Section, Table
+
+__all__ = ["AUDIT_COLUMNS", "AUDIT_KEYS", "CUTOFFS", "Audit", "audit"]
 
 #: The cutoffs at which ties are counted.
 CUTOFFS = (1, 5, 10, 20, 50, 100, 1000)
@@ -123,8 +125,8 @@ def audit(
         its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
         fidelity = measure_fidelity(rows, other.rows(), report, its_report)
     effects = None if report is None else measure_effects(report)
-    reversals = find_reversals(report, pairs, limits) if report is not None and (pairs or limits) else None
-    verdict = decide_verdict(evidence, across, effects, reversals, fidelity, library)
+    reversals = () if report is None else find_reversals(report, pairs, limits)
+    grade, verdict, remedy = decide_verdict(evidence, across, effects, reversals, fidelity, library)
     quantization, even_lists, rounding = scores.quantization, evidence.even_steps, evidence.rounding
     dtype, steps = (quantization.dtype, quantization.steps) if quantization else (None, None)
     rounded = scores.name != "integer" and not quantization and not even_lists
@@ -156,18 +158,18 @@ def audit(
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
-        notes=tuple(filter(None, [trend_note(rows.trend(), distances=distances)]))
-        if report is None
-        else report.input_notes,
         report=report,
         z_by_order={} if report is None else _z_by_order(report),
         effects=effects or (),
-        reversals=reversals or (),
+        reversals=reversals,
         fidelity=fidelity,
-        grade=verdict.grade,
+        grade=grade,
         cause=evidence.cause,
-        verdict=verdict.text,
-        advice=verdict.remedy,
+        reason=evidence.explain(),
+        verdict=verdict,
+        advice=remedy,
+        _trend=rows.trend(),
+        _distances=distances,
     )
 
 
@@ -223,55 +225,130 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     return found
 
 
+#: The keys of the JSON document, which are the attributes of an `Audit`, and what they hold.
+AUDIT_KEYS = {
+    "name": "the name of the run: that of its file, or its tag",
+    "source": "path, SHA-256 and format of its file",
+    "queries": "lists that are not empty",
+    "rows": "rows of the run",
+    "verdict": "what ties change, in a sentence",
+    "grade": "the same in a word: `none`, `harmless`, `changes_number`, `changes_winner` or `unknown`",
+    "changes_winner": "whether the grade is `changes_winner`; null if it is unknown",
+    "cause": "what made most of the ties, in a word; null if there are none",
+    "reason": "the same in words",
+    "remedy": "what to do, with lines of code; null if nothing needs to be done",
+    "remedy_code": "the lines of code by library",
+    "grid": "the first grid that contains all scores: `integer`, `bfloat16`, `decimal:3` …",
+    "grid_evidence": "the evidence for the grid, and for even steps that scaling hides, in sentences",
+    "grid_beneath": "the low-precision type behind the scores, if they are not numbers of that type",
+    "grid_made_by": "what hides it: `printing`, or the name of a transformation",
+    "precision": "the type to which numbers were rounded, `low precision` if the type is not known",
+    "even_steps": "the step, 1 divided by a power of two, in which most scores or their preimages come",
+    "even_lists": "even steps of another size, in the lists or in the whole run",
+    "log10_chance": "of all distinct scores lying on the grid by chance; null for float32 and float64",
+    "distinct": "distinct scores in the whole run",
+    "tied_rows": "rows that share their score with another row of their query",
+    "tied_share": "the share of rows that are tied, 0 to 1",
+    "largest_group": "documents in the largest tie group; 1 if nothing is tied",
+    "group_sizes": "the number of tie groups, by size",
+    "groups": "the largest tie groups, with some of their documents",
+    "across": "by rank, the lists with a tie across it; without ranks at which all lists have ended",
+    "constant_queries": "lists that give all their documents, two or more, one score",
+    "nearly_constant_queries": "other lists that give at least 90% of their documents, ten or more, one score",
+    "cut_lists": "lists that end with tied documents, so that they may have been cut inside a tie group",
+    "float32_ties": "rows that are tied in addition if scores are read as float32",
+    "rounded_share": "of tied pairs: those that printing or float32 explains; null if something else does",
+    "near_share": "small gaps between scores, as a share of those expected by chance: 0 after rounding",
+    "identical_rows": "rows that are tied with identical documents only; null without vectors",
+    "piles": "scores at the limits 1 and 0",
+    "notes": "on what was given: queries left out, ids that do not match, lists that may have been cut",
+    "measured_queries": "the queries of the means; null without judgments",
+    "measures": "every measure over the orders of ties; null without judgments",
+    "tools": "what each tool prints; null without judgments",
+    "z_by_order": "by order of ties and measure, its z; beyond ±4 an order may depend on the labels",
+    "effects": "of tie order on each measure: its size max(|bias|, 2 std), its range, half the interval over queries",
+    "reversals": "comparisons and checks that tie order reverses",
+    "fidelity": "the difference from the reference; null without one",
+    "unfaithful": "whether the order differs from that of the reference; null without one",
+    "inverted": "the share of pairs that the run orders the other way round than the reference",
+    "rbo": "the rank-biased overlap with the reference",
+    "tau": "Kendall's τ with the reference",
+}
+
+_OF_RUN = (
+    *("queries", "rows", "tied_rows", "tied_share", "largest_group", "cut_lists", "constant_queries", "grid"),
+    *("precision", "cause", "grade", "unfaithful", "inverted", "rbo", "tau", "verdict"),
+)
+_OF_MEASURE = (
+    *("measure", "expected", "ci_low", "ci_high", "minimum", "maximum", "std", "oblivious", "bias", "range", "z"),
+)
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines: a row for each measure; without judgments, one row.
+AUDIT_COLUMNS = {
+    "run": AUDIT_KEYS["name"],
+    **{name: AUDIT_KEYS[name] for name in _OF_RUN},
+    **{name: REPORT_COLUMNS[name] for name in _OF_MEASURE},
+    "effect": "the grade of the measure alone",
+}
+
+
 @dataclass(frozen=True, repr=False)
 class Audit(Result):
-    """The result of an audit: the grid of the scores, the ties, their effect, the verdict and the remedy."""
+    """The result of an audit: the grid of the scores, the ties, their effect, the verdict and the remedy.
 
-    source: Source | None  #: the file of the run
-    name: str | None  #: the run's tag
-    queries: int  #: lists that are not empty
+    `AUDIT_KEYS` says what each attribute holds. ``audit["nDCG@10"]`` is an estimate, if there are judgments.
+    """
+
+    _schema = "tiewise/audit/1"
+
+    source: Source | None
+    name: str | None
+    queries: int
     rows: int
 
     # -- the scores
-    grid: str  #: the first grid that contains all scores: ``"integer"``, ``"bfloat16"``, ``"decimal:3"`` …
-    grid_evidence: str  #: the evidence for the grid, and for even steps that scaling hides, in sentences
-    grid_beneath: str | None  #: the low-precision type behind the scores, if they are not numbers of that type
-    grid_made_by: str | None  #: what hides it: ``"printing"``, or the name of a transformation
-    precision: str | None  #: the type to which numbers were rounded, ``"low precision"`` if the type is not known
-    even_steps: float | None  #: the step, 1 divided by a power of two, in which most scores or their preimages come
-    even_lists: EvenSteps | None  #: even steps of another size, in the lists or in the whole run
-    log10_chance: float | None  #: of all distinct scores lying on the grid by chance; None for float32 and float64
-    distinct: int  #: distinct scores in the whole run
+    grid: str
+    grid_evidence: str
+    grid_beneath: str | None
+    grid_made_by: str | None
+    precision: str | None
+    even_steps: float | None
+    even_lists: EvenSteps | None
+    log10_chance: float | None
+    distinct: int
 
     # -- the ties
-    tied_rows: int  #: rows that share their score with another row of their query
-    tied_share: float  #: the share of rows that are tied, 0 to 1
-    largest_group: int  #: documents in the largest tie group; 1 if nothing is tied
-    group_sizes: tuple[SizeBin, ...]  #: the number of tie groups, by size
-    groups: tuple[TieExample, ...]  #: the largest tie groups, with some of their documents
-    across: Mapping[int, int]  #: by rank, the lists with a tie across it; without ranks at which all lists have ended
-    constant_queries: int  #: lists that give all their documents, two or more, one score
-    nearly_constant_queries: int  #: other lists that give at least 90 % of their documents, ten or more, one score
-    cut_lists: int  #: lists that end with tied documents, so that they may have been truncated inside a tie group
-    float32_ties: int  #: rows that are tied in addition if scores are read as float32
-    rounded_share: float | None  #: of tied pairs: those that printing or float32 explains; None if something else does
-    near_share: float | None  #: small gaps between scores, as a share of those expected by chance: 0 after rounding
-    identical_rows: int | None  #: rows that are tied with identical documents only; None without vectors
-    piles: tuple[Pile, ...]  #: scores at the limits 1 and 0
+    tied_rows: int
+    tied_share: float
+    largest_group: int
+    group_sizes: tuple[SizeBin, ...]
+    groups: tuple[TieExample, ...]
+    across: Mapping[int, int]
+    constant_queries: int
+    nearly_constant_queries: int
+    cut_lists: int
+    float32_ties: int
+    rounded_share: float | None
+    near_share: float | None
+    identical_rows: int | None
+    piles: tuple[Pile, ...]
 
     # -- their effect
-    notes: tuple[str, ...]  #: on what was given: queries left out, ids that do not match, scores that may be distances
     report: Report | None  #: every measure over the orders of ties; None without judgments
-    z_by_order: Mapping[str, Mapping[str, float]]  #: by order of ties and measure; beyond ±4 an order knows the labels
-    effects: tuple[Effect, ...]  #: of tie order on each measure; empty without judgments
-    reversals: tuple[Reversal, ...]  #: comparisons and checks that tie order reverses
-    fidelity: Fidelity | None  #: the difference from the reference; None without one
+    z_by_order: Mapping[str, Mapping[str, float]]
+    effects: tuple[Effect, ...]
+    reversals: tuple[Reversal, ...]
+    fidelity: Fidelity | None
 
     # -- the verdict
-    grade: Grade  #: what tie order changes: ``"none"``, ``"minor"``, ``"report"``, ``"decides"`` or ``"unknown"``
-    cause: str | None  #: what made most of the ties; None if there are none
-    verdict: str  #: how far the run can be trusted, in words
+    grade: Grade
+    cause: str | None
+    reason: str | None
+    verdict: str
     advice: Remedy | None  #: what to do; None if nothing needs to be done
+
+    _trend: tuple[int, int, int, int, bool]
+    _distances: bool
 
     def __getitem__(self, measure: str | Measure) -> Estimate:
         if self.report is None:
@@ -279,20 +356,11 @@ class Audit(Result):
         return self.report[measure]
 
     @property
-    def tied_words(self) -> str:
-        """How tied the run is, in a sentence."""
-        if not self.tied_rows:
-            return f"None of {self.rows:,} rows are tied."
-        groups = sum(one.groups for one in self.group_sizes if one.low > 1)
-        size = f"{'' if groups == 1 else 'up to '}{self.largest_group:,}"
-        tied = f"{format_percent(self.tied_share, in_words=True)} of {self.rows:,} rows are tied"
-        return capitalize_first(f"{tied}, in {count_noun(groups, 'group')} of {size} documents.")
-
-    @property
-    def knowing(self) -> dict[str, dict[str, float]]:
-        """The orders of ties that know the labels, with z for each measure that shows it."""
-        far = {order: {m: z for m, z in zs.items() if abs(z) > Z_LIMIT} for order, zs in self.z_by_order.items()}
-        return {order: zs for order, zs in far.items() if zs}
+    def notes(self) -> tuple[str, ...]:
+        """What a reader should know: cut lists, queries left out, scores that may be distances."""
+        if self.report is None:
+            return tuple(filter(None, [trend_note(self._trend, distances=self._distances)]))
+        return (*filter(None, [self.report.cut_note]), *self.report.input_notes)
 
     @property
     def inverted(self) -> float | None:
@@ -310,83 +378,67 @@ class Audit(Result):
         return None if self.fidelity is None else self.fidelity.tau
 
     @property
-    def decides(self) -> bool | None:
-        """Whether tie order decides a result; None if that is unknown, because there are no judgments."""
-        return None if self.grade == "unknown" else self.grade == "decides"
+    def changes_winner(self) -> bool | None:
+        """Whether ties can change the winner; None if that is unknown, because there are no judgments."""
+        return None if self.grade == "unknown" else self.grade == "changes_winner"
 
     @property
     def unfaithful(self) -> bool | None:
         """Whether the order differs from that of the reference, with or without ties; None without a reference."""
-        return None if self.fidelity is None else bool(describe_difference(self.fidelity))
+        return None if self.fidelity is None else self.fidelity.differs
 
     @property
     def remedy(self) -> str | None:
         """What to do, with lines of code; None if nothing needs to be done."""
         return None if self.advice is None else str(self.advice)
 
-    # -- output -----------------------------------------------------------------------------------------------------
-
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values; what does not apply is None."""
-        report, advice = self.report, self.advice
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {
-            "version": __version__,
-            "run": None if self.source is None else self.source.to_dict(),
-            **{name: value for name, value in values.items() if name not in ("source", "name", "report", "advice")},
-            "even_lists": None if self.even_lists is None else self.even_lists.to_dict(),
-            "group_sizes": [one._asdict() for one in self.group_sizes],
-            "groups": [
-                one._asdict()
-                | {"score": one.score if math.isfinite(one.score) else str(one.score), "docs": list(one.docs)}
-                for one in self.groups
-            ],
-            "across": {str(rank): lists for rank, lists in self.across.items()},
-            "piles": [one._asdict() for one in self.piles],
-            "notes": list(self.notes),
-            "measured_queries": None if report is None else report.queries,
-            "measures": None if report is None else report.to_dict()["measures"],
-            "tools": None if report is None else [asdict(row) for row in report.oblivious_by_tool()],
-            "z_by_order": None if report is None else {order: dict(zs) for order, zs in self.z_by_order.items()},
-            "fidelity": None if self.fidelity is None else asdict(self.fidelity),
-            "effects": [asdict(one) | {"grade": one.grade} for one in self.effects],
-            "reversals": [asdict(one) | {"tools": list(one.tools)} for one in self.reversals],
-            "decides": self.decides,
-            "unfaithful": self.unfaithful,
-            "remedy": self.remedy,
-            "remedy_code": {} if advice is None else dict(advice.code),
-        }
-
-    def to_json(self, *, indent: int | None = 2) -> str:
-        """`to_dict` as JSON; what does not apply is null."""
-        return json.dumps(self.to_dict(), indent=indent, ensure_ascii=False)
-
     @property
     def plot(self) -> Any:
         """Figures of this audit: `group_sizes()`, and with judgments those of its report."""
         return import_module("tiewise.figures.plots").ReportPlots(self.report, self)
 
-    def _section(self) -> Section:
-        facts = {
-            "grid of the scores": self.grid,
-            "distinct scores": self.distinct,
-            "tied rows": self.tied_rows,
-            "largest tie group": self.largest_group,
-            "lists that end tied": self.cut_lists,
-            **{f"lists with a tie across rank {rank}": lists for rank, lists in self.across.items()},
-        }
-        measures = () if self.report is None else self.report.measures
-        parts: list[Part] = [self.verdict, self.tied_words, self.grid_evidence, Table.of_facts(facts)]
-        parts += [estimate_table("measure", [(m.name, self[m]) for m in measures])] if measures else []
-        if self.advice is not None:
-            code = {LIBRARIES[library]: line for library, line in self.advice.code.items()}
-            parts += [self.advice.text, *([Code(code)] if code else [])]
-        title = f"Audit{f' of {self.name}' if self.name else ''}: effect of ties {self.grade}"
-        return Section(parts, title, self.notes)
+    # -- what is shown ------------------------------------------------------------------------------------------
 
-    def _records(self) -> Table:
-        return Table.of_nested(self.to_dict())
+    def _document(self, view: View) -> dict[str, Any]:
+        report = self.report
+        made: dict[str, Any] = {
+            "remedy_code": {} if self.advice is None else self.advice.code,
+            "measured_queries": None if report is None else report.queries,
+            "measures": None if report is None else {one.name: report[one].to_dict() for one in report},
+            "tools": None if report is None else list(report.oblivious_by_tool()),
+            "effects": [asdict(one) | {"grade": one.grade} for one in self.effects],
+        }
+        return {name: _plain(made[name] if name in made else getattr(self, name)) for name in AUDIT_KEYS}
+
+    def _records(self, view: View) -> Table:
+        return self._shown._records(view)
+
+    def _section(self, view: View) -> Section:
+        return self._shown._section(view)
+
+    def _latex(self, view: View) -> str:
+        return self._shown._latex(view)
+
+    @property
+    def _shown(self) -> Audits:
+        from tiewise.analysis.auditing.sections import Audits
+
+        return Audits({self.name or "": self})
 
     def __repr__(self) -> str:
-        remedy = [self.remedy] if self.remedy else []
-        return "\n".join([self.tied_words, self.grid_evidence, self.verdict, *remedy, *self.notes])
+        return self.to_text().rstrip("\n")
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON holds it."""
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        value = value._asdict()
+    elif is_dataclass(value) and not isinstance(value, type):
+        value = asdict(value)
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

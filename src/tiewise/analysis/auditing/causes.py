@@ -1,7 +1,7 @@
 """What made the ties of a run, and what to do about it. A cause is named only if there is evidence of it.
 
-`PROBLEMS` has, for each cause, the end of the sentence that names it, and the remedy with a line of code for each
-library that may have made the scores.
+`PROBLEMS` has, for each cause, its name in words, and the remedy with a line of code for each library that may have
+made the scores.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
 from tiewise.analysis.auditing.quantization import ScoreGrid
 from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
 from tiewise.caching import cached_property
+from tiewise.results.wording import format_percent
 
 __all__ = ["LIBRARIES", "MIN_ROWS", "PROBLEMS", "Evidence", "Remedy", "collect_evidence"]
 
@@ -52,7 +53,7 @@ class Remedy:
 class Problem(NamedTuple):
     """Why documents are tied, and what to do. `Evidence.facts` fills the braces."""
 
-    reason: str  # the end of a sentence that says how many rows are tied
+    reason: str
     remedy: str
     code: Mapping[str, str] = {}
 
@@ -64,7 +65,7 @@ _SERVE_FLOAT32 = 'serve the model with --dtype float32 (TEI, vLLM), and ask for 
 _IN_FLOAT32 = {
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
-    "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine', query_ids=..., doc_ids=...)",
+    "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine')  # with query_ids= and doc_ids=",
     "reranker": _SERVE_FLOAT32,
     "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
 }
@@ -87,96 +88,90 @@ _RESCORE = {"index": _IN_FLOAT32["index"], "own": "tiewise.scoring.search(querie
 
 PROBLEMS = {
     "precision": Problem(
-        " because scores were rounded to {type}",
-        "The model may stay in {type}: compute the last step of its scores in float32.",
+        "scores rounded to {type}{after}",
+        "Compute the last step in float32; the model may stay in {type}.",
         _IN_FLOAT32,
     ),
     "logits": Problem(
-        " because logits were rounded to {type}",
-        "The score function was computed well, but of logits in {type}: compute the last layer in float32 too.",
+        "logits rounded to {type}{after}",
+        "Compute the last layer in float32 too; the score function was computed well.",
         _LAST_LAYER,
     ),
     "precision or counts": Problem(
-        " because scores were rounded to {type}{or_counts}",
-        "If a model made these scores, it may stay in {type}: compute the last step in float32. If they are counts, "
-        "rank the candidates again by finer scores.",
+        "scores rounded to {type}{or_counts}",
+        "Compute the last step in float32; if these are counts, rank again by finer scores.",
         _IN_FLOAT32,
     ),
     "before transformation": Problem(
-        " because the numbers that scores were made from were rounded to {type}{or_counts}",
-        "The score function was computed well, but of numbers in {type}: compute the step before it in float32 too. "
-        "The model may stay in {type}.",
+        "numbers rounded to {type}{or_counts}{after}",
+        "Compute the step before the score function in float32 too; the model may stay in {type}.",
         _IN_FLOAT32,
     ),
     "only gaps": Problem(
-        ", and scores keep apart as rounded numbers or counts do",
-        "Were logits, distances or vectors in low precision before the score function? Then compute the last step in "
-        "float32. If these are counts, rank the candidates again by finer scores. Else report the expected value with "
-        "its range.",
+        "unclear: scores keep apart as rounded numbers or counts do",
+        "If anything was in low precision before the score function, compute the last step in float32. If these are "
+        "counts, rank again by finer scores.",
         _FINER_SCORES,
     ),
     "scaled": Problem(
-        " because {even_steps}",
-        "Were these numbers rounded to low precision before they were scaled? Then compute them in float32: the model "
-        "may stay as it is. If they are counts, rank the candidates again by finer scores.",
+        "{even_steps}",
+        "If numbers were rounded to low precision before they were scaled, compute them in float32. If they are "
+        "counts, rank again by finer scores.",
         _IN_FLOAT32,
     ),
-    "decimals": Problem(" because scores {rounding}", "Write scores with all their digits.", _ALL_DIGITS),
+    "decimals": Problem("scores {rounding}", "Write scores with all their digits.", _ALL_DIGITS),
     "float32": Problem(
-        " because float32 has no numbers between their scores",
+        "float32 has no numbers between the scores",
         "Compute scores in float64, if differences so small mean anything.",
         _FLOAT64,
     ),
     "float64": Problem(
-        " because float64 has no numbers between their scores",
+        "float64 has no numbers between the scores",
         "Look at the score function: differences so small are lost in it, not in the scores.",
     ),
     "integer": Problem(
-        " because scores {made_from} whole numbers",
-        "Higher precision would not change these scores: whole numbers are counts, votes, ranks or bits. Order equal "
-        "ones by a second score: that of float vectors for bits, BM25 for counts of words, the sum of the scores for "
-        "votes. Without one, report the expected values.",
+        "scores {made_from} whole numbers",
+        "Higher precision changes nothing: order equal scores by a second one (float vectors for bits, BM25 for counts "
+        "of words, sums for votes).",
         {"index": _IN_FLOAT32["index"]},
     ),
     "steps": Problem(
-        " because {preimage} come in even steps of {step}",
-        "Rank the candidates again by finer scores, such as those of float vectors; if these are differences of "
-        "logits, compute the last layer in float32.",
+        "{preimage} come in even steps of {step}",
+        "Rank again by finer scores, such as those of float vectors; for differences of logits, compute the last layer "
+        "in float32.",
         {**_RESCORE, **_FINER_SCORES},
     ),
     "printed saturation": Problem(
-        " because scores pile up at {limit}{printed}",
+        "scores pile up at {limit}{printed}",
         "Write scores with all their digits, or rank by the logit, which does not level off.",
         {**_LOGITS, **_ALL_DIGITS},
     ),
     "saturation": Problem(
-        " because scores pile up at {limit}", "Rank by the logit, or compute the score function in float64.", _LOGITS
+        "scores pile up at {limit}", "Rank by the logit, or compute the score function in float64.", _LOGITS
     ),
     "constant": Problem(
-        " because {constant_lists} all documents, or nearly all, one score",
+        "{constant_lists} all documents, or nearly all, one score",
         "Look at what the scorer was given: a list of equal scores ranks nothing.",
     ),
     "few": Problem(
-        " because there are only {distinct} distinct scores",
+        "only {distinct} distinct scores",
         "Score on a finer scale: the expected rating under a model's probabilities, say, not the likeliest.",
     ),
     "identical": Problem(
-        " because the documents are identical, and not by rounding",
-        "Keep one of each set of identical documents, or judge them as one.",
+        "identical documents, not rounding", "Keep one of each set of identical documents, or judge them as one."
     ),
     "genuine": Problem(
-        ", and the scores do not tell why",
-        "Nothing in the scores tells what made these ties. Were logits or vectors in low precision before? Then "
-        "compute the last step in float32. Else report the expected value with its range, or break ties by a second "
-        "score.",
+        "the scores do not tell",
+        "If logits or vectors were in low precision before, compute the last step in float32. Else report the expected "
+        "value and its range, or break ties by a second score.",
         _FINER_SCORES,
     ),
     "order": Problem(
         "",
-        "Find what differs: score a few pairs both ways, and compare the model's precision, its prompt, how texts are "
-        "cut, and the index. Until then, do not report one run in place of the other.",
+        "Find what differs from the reference: score a few pairs both ways; compare precision, prompt, how texts are "
+        "cut, and the index.",
     ),
-    "unclear": Problem("", "Report the expected value, with the lowest and the highest over the orders of ties."),
+    "unclear": Problem("the scores do not tell", "Report the expected value, and its lowest and highest by tie order."),
 }
 
 
@@ -243,7 +238,8 @@ class Evidence:
         lists = ties.constant + ties.nearly_constant
         return {
             "type": scores.precision or "low precision",
-            "or_counts": f", or are counts divided by {steps.name.removeprefix('1/')}" if steps else "",
+            "or_counts": f", or counts divided by {steps.name.removeprefix('1/')}" if steps else "",
+            "after": self._describe_later_steps(),
             "preimage": transformation.preimage if transformation else "",
             "step": quantization.grid.name if quantization else "",
             "made_from": "were made from" if transformation and transformation.name else "are",
@@ -255,9 +251,19 @@ class Evidence:
             "distinct": scores.distinct,
         }
 
-    def explain(self) -> str:
-        """The cause of the ties, as the end of a sentence that says how many there are."""
-        return PROBLEMS[self.refine(self.cause or "unclear")].reason.format(**self.facts)
+    def _describe_later_steps(self) -> str:
+        """What was done to rounded numbers; if nothing was, how many of the scores are such numbers."""
+        scores, quantization = self.scores, self.scores.quantization
+        if quantization is None:
+            return ""
+        steps = [quantization.transformation.description, "printed with few digits" * bool(quantization.printing)]
+        later = "".join(f", then {step}" for step in steps if step)
+        share = "all" if scores.share == 1 else f"{format_percent(scores.share)} of"
+        return later or f" ({share} {scores.rows:,} lie on its grid)"
+
+    def explain(self) -> str | None:
+        """What made the ties, in words; None if there are none."""
+        return None if self.cause is None else PROBLEMS[self.refine(self.cause)].reason.format(**self.facts)
 
     def find_remedy(self, problem: str, library: str | None) -> Remedy:
         """The remedy for a problem; only the line of code for `library`, if there is one."""

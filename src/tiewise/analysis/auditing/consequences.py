@@ -4,16 +4,13 @@ For a measure, let x = max(|bias|, 2 · std) be how far one order usually is fro
 width of the interval over queries. The grade says what follows from that:
 
 - ``none``: the range is below .00005, so no order changes four digits
-- ``minor``: x is below .0005 and below h / 10
-- ``report``: x is larger, but reverses nothing: report the expected values
-- ``decides``: the order of a named tool, or at least 2.5 % of random orders, reverses a check, or a comparison that is
-  significant over queries; or x is at least h
+- ``harmless``: x is below .0005 and below h / 10
+- ``changes_number``: x is larger, or lists may have been cut inside a tie group, which shows in three digits
+- ``changes_winner``: the order of a named tool, or at least 2.5 % of random orders, reverses a check, or a comparison
+  that is shown over queries; or x is at least h
 - ``unknown``: documents are tied, and there are no judgments
 
-Lists that may have been cut inside a tie group are worth a report, whatever the order of the documents listed changes:
-a measure whose bounds (`Estimate.cut`) show in three digits is graded ``report`` at least.
-
-The range is the worst case, in every query at once. It is shown, but the grade does not depend on its size.
+The range is the worst case, in every query at once. The grade does not depend on its size.
 """
 
 from __future__ import annotations
@@ -25,33 +22,38 @@ from typing import Literal
 
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import ATOL, query_intervals
+from tiewise.analysis.significance import ATOL
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import parse
-from tiewise.tables.estimates import is_wide
-from tiewise.tables.wording import MIN_WIDTH, SHORT, format_percent, join_names
-from tiewise.ties.orders import ORDERS
+from tiewise.results.estimates import is_wide
+from tiewise.results.wording import MIN_WIDTH, SHORT, NumberFormat, format_percent, join_names
 
-__all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "measure_effects"]
+__all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "gravest_effect", "measure_effects"]
 
-Grade = Literal["none", "minor", "report", "decides", "unknown"]
+Grade = Literal["none", "harmless", "changes_number", "changes_winner", "unknown"]
 
-RANKED: tuple[Grade, ...] = ("none", "minor", "report", "decides")  #: from the least to the gravest
+RANKED: tuple[Grade, ...] = ("none", "harmless", "changes_number", "changes_winner")  #: from the least to the gravest
 
-#: The grades, and what each means.
-GRADES: dict[Grade, str] = {
-    "none": "tie order changes nothing that is printed",
-    "minor": "tie order changes little, far less than other queries would",
-    "report": "tie order changes what tools print, but reverses nothing, or lists may have been cut inside a tie "
-    "group: report the expected values",
-    "decides": "tie order reverses a result, or matters as much as the choice of queries",
-    "unknown": "documents are tied; judgments are needed to see what that changes",
+#: The grades in words, and what each means.
+GRADES: dict[Grade, tuple[str, str]] = {
+    "none": ("none", "ties change nothing that is printed"),
+    "harmless": ("harmless", "ties change little, far less than other queries would"),
+    "changes_number": (
+        "changes the number",
+        "ties change what tools print, or lists may have been cut inside a tie group: report the expected values",
+    ),
+    "changes_winner": (
+        "can change the winner",
+        "ties reverse a result that is shown or checked, or move a measure as much as other queries would",
+    ),
+    "unknown": ("unknown", "documents are tied; judgments show what that changes"),
 }
 
-MINOR = 0.0005  # an effect from here on is worth a report
-MINOR_SHARE = 0.1  # and so is one from this share of the uncertainty over queries on
+DIGITS = ("first", "second", "third", "fourth", "fifth", "sixth")
+HARMLESS = 0.0005  # an effect from here on changes the number
+HARMLESS_SHARE = 0.1  # and so does one from this share of the uncertainty over queries on
 MIN_REVERSED = 0.025  # the least share of random orders that counts as a reversal
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -60,41 +62,40 @@ class Effect:
 
     measure: str
     size: float  #: x = max(|bias|, 2 · std)
-    bias: float | None
-    std: float | None
-    worst_case: float  #: the range: all queries at their worst, against all at their best
-    half_interval: float | None  #: h: half the width of the 95% interval over queries; None for one query
-    order: str | None = None  #: the tool, or the order, of the bias
+    range: float  #: all queries at their worst, against all at their best
+    half_width: float | None  #: h: half the width of the 95% interval over queries; None for one query
     cut: tuple[float, float] | None = None  #: bounds on the expected value if lists were cut inside a tie group
 
     @property
     def grade(self) -> Grade:
         """The grade of this measure alone, without regard to comparisons."""
         by_order = self.grade_by_order
-        return "report" if is_wide(self.cut) and by_order in ("none", "minor") else by_order
+        return "changes_number" if is_wide(self.cut) and by_order in ("none", "harmless") else by_order
 
     @property
     def grade_by_order(self) -> Grade:
         """The grade by the order of the documents listed: lists that may have been cut do not count."""
-        if self.worst_case < MIN_WIDTH:
+        if self.range < MIN_WIDTH:
             return "none"
-        if self.half_interval is None:
-            return "report"
-        if self.size >= self.half_interval:
-            return "decides"
-        return "minor" if self.size < MINOR and self.size < MINOR_SHARE * self.half_interval else "report"
+        if self.half_width is None:
+            return "changes_number"
+        if self.size >= self.half_width:
+            return "changes_winner"
+        is_small = self.size < HARMLESS and self.size < HARMLESS_SHARE * self.half_width
+        return "harmless" if is_small else "changes_number"
 
     def __str__(self) -> str:
-        moves = []
-        if self.bias is not None:
-            order = f"the order '{self.order}'" if self.order in ORDERS else f"the order of {self.order}"
-            moves.append(f"{order} moves {self.measure} by {SHORT.signed(self.bias, tiny='≈0')}")
-        if self.std is not None:
-            what = "" if moves else f" move {self.measure}"
-            moves.append(f"random orders{what} usually by {SHORT.number(2 * self.std)} or less (2 std)")
-        worst, half = f"worst case {SHORT.number(self.worst_case)}", self.half_interval
-        queries = "" if half is None else f"; 95% interval over queries ±{SHORT.number(half)}"
-        return f"{', '.join(moves) or self.measure}; {worst}{queries}"
+        """What ties change, and how much other queries would."""
+        size = self.size or self.range
+        place = -int(f"{size:.6e}".partition("e")[2])  # of the first digit that is not 0
+        numbers = NumberFormat(max(3, place), leading_zero=False)
+        what = f"the {DIGITS[place - 1]} digit of {self.measure}" if 0 < place <= len(DIGITS) else self.measure
+        moved, half = numbers.number(size), self.half_width
+        if half is None:
+            return f"Ties change {what}"
+        if size >= half:
+            return f"Ties change {self.measure} by {moved}; other queries would change it by {numbers.number(half)}"
+        return f"Ties change {what}; other queries would change it by {numbers.number(half)}"
 
 
 @dataclass(frozen=True)
@@ -104,33 +105,36 @@ class Reversal:
     result: str  #: ``A against B in nDCG@10``, or ``the check of nDCG@10 at .45``
     share: float  #: of random orders that reverse it
     tools: tuple[str, ...]  #: the named tools whose order does
-    significant: bool | None = None  #: whether a comparison is significant over queries; None for a check
+    shown: bool | None = None  #: whether a comparison is shown over queries (significant); None for a check
 
     @property
     def is_claimed(self) -> bool:
-        """Whether someone claims the result: it is significant, or a check."""
-        return self.significant is not False
+        """Whether someone claims the result: it is shown, or a check."""
+        return self.shown is not False
 
     def __str__(self) -> str:
         orders = [f"by {format_percent(self.share)} of random orders"] if self.share >= MIN_REVERSED else []
         orders += [f"by {join_names(self.tools)}"] if self.tools else []
-        doubt = " (not significant over queries)" if self.significant is False else ""
+        doubt = " (not shown)" if self.shown is False else ""
         return f"{self.result}{doubt} is reversed {', and '.join(orders)}"
 
 
 def measure_effects(report: Report) -> tuple[Effect, ...]:
     """The effect of tie order on each measure of a report that is no count."""
-    measures = [measure for measure in report if not measure.total]
-    intervals = query_intervals([report.per_query(measure) for measure in measures], CONFIDENCE)
-    return tuple(_effect(report, *each) for each in zip(measures, intervals, strict=True))
+    return tuple(_effect(report[measure], measure) for measure in report if not measure.total)
 
 
-def _effect(report: Report, measure: Measure, interval: tuple[float, float] | None) -> Effect:
-    mean = report[measure]
+def _effect(mean: Estimate, measure: Measure) -> Effect:
+    half = mean.half_width
+    if half is None and mean.ci is not None:  # of a geometric mean
+        half = (mean.ci[1] - mean.ci[0]) / 2
     size = max(abs(mean.bias or 0.0), 2 * (mean.std or 0.0))
-    half = None if interval is None else (interval[1] - interval[0]) / 2
-    order = next((name for name, measures in report.oblivious_orders.items() if measure in measures), None)
-    return Effect(measure.name, size, mean.bias, mean.std, mean.range or 0.0, half, order, mean.open_cut)
+    return Effect(measure.name, size, mean.range or 0.0, half, mean.open_cut)
+
+
+def gravest_effect(effects: Iterable[Effect]) -> Effect | None:
+    """The first effect with the gravest grade by order; None if there are none."""
+    return max(effects, key=lambda effect: RANKED.index(effect.grade_by_order), default=None)
 
 
 def find_reversals(
@@ -157,9 +161,8 @@ def _reversed_comparison(pair: PairComparison) -> Reversal:
     if abs(gap) <= ATOL:  # no order of the two is expected: it is open if each can lead
         share = min(pair.probability, pair.probability_less)
     against = pair.winners.get(second, []) if abs(gap) > ATOL or pair.flip else []
-    significant = pair.answers.other_queries == "yes"
-    name = f"{first} against {second} in {pair.measure}"
-    return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against), significant)
+    name, is_shown = f"{first} against {second} in {pair.measure}", pair.is_shown
+    return Reversal(name, share if all(pair.can_lead) else 0.0, tuple(against), is_shown)
 
 
 def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
@@ -178,8 +181,8 @@ def _reversed_check(report: Report, measure: Measure, limit: float) -> Reversal:
 def grade_ties(effects: Iterable[Effect], reversals: Sequence[Reversal]) -> Grade:
     """The grade of a run with judgments: that of the measure with the gravest effect, or of a reversal.
 
-    A comparison that is not significant claims nothing that tie order could reverse.
+    A comparison that is not shown claims nothing that tie order could reverse.
     """
     if any(one.is_claimed for one in reversals):
-        return "decides"
+        return "changes_winner"
     return max((effect.grade for effect in effects), key=RANKED.index, default="none")

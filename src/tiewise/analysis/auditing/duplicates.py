@@ -11,7 +11,7 @@ import numpy as np
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
 from tiewise.data.columns import Floats, identifier
 from tiewise.errors import InputError
-from tiewise.tables.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun, list_examples
 
 __all__ = ["count_identical_rows", "number_vectors"]
 

@@ -18,13 +18,16 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.rankings.correlation import count_inversions
 from tiewise.rankings.run_similarity import mean_rbo
-from tiewise.tables.model import Section, Table
-from tiewise.tables.results import Result
-from tiewise.tables.wording import PLAIN, format_percent, list_examples
+from tiewise.results.base import Result
+from tiewise.results.model import Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import NumberFormat, format_percent, list_examples
 
 __all__ = ["Fidelity", "measure_fidelity"]
 
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
+MIN_GAP = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
+MIN_RBO = 0.95  # below this, a run does not rank as its reference does
 BATCH_SIZE = 2**20  # scores that are sorted at a time
 
 
@@ -47,17 +50,33 @@ class Fidelity(Result):
     rbo: float | None  #: RBO of the lists (φ = 0.9, first 100 ranks), extrapolated and expected, mean over queries
     gap: dict[str, float]  #: by measure: the expected value of the run minus that of the reference
 
-    def to_dict(self) -> dict[str, Any]:
-        """The fields as plain values."""
+    @property
+    def differs(self) -> bool:
+        """Whether a measure differs by .005 or more, or RBO is below .95."""
+        is_low = self.rbo is not None and self.rbo < MIN_RBO
+        return self.inverted is not None and (is_low or any(abs(gap) >= MIN_GAP for gap in self.gap.values()))
+
+    def describe(self, numbers: NumberFormat) -> str:
+        """Whether the run ranks as the reference does, and how far it differs, in a few words."""
+        if self.inverted is None:
+            return "unknown: the reference orders no pair of documents that both runs list"
+        facts = [f"RBO {numbers.number(self.rbo)}", f"{format_percent(self.inverted)} of pairs inverted"]
+        if self.gap:
+            measure = max(self.gap, key=lambda name: abs(self.gap[name]))
+            facts.append(f"{measure} {numbers.signed(self.gap[measure], tiny='≈0')}")
+        return f"{'no' if self.differs else 'yes'}: {', '.join(facts)}"
+
+    def _document(self, view: View) -> dict[str, Any]:
         return asdict(self)
 
-    def _section(self) -> Section:
+    def _section(self, view: View) -> Section:
         shares = {"inverted": format_percent(self.inverted), "tied": format_percent(self.tied)}
-        gaps = {name: PLAIN.signed(gap) for name, gap in self.gap.items()}
-        return Section([Table.of_facts(self.to_dict() | shares | {"gap": gaps})], "Beside its reference")
+        means = {"tau": view.numbers.number(self.tau), "rbo": view.numbers.number(self.rbo)}
+        gaps = {name: view.numbers.signed(gap, tiny="≈0") for name, gap in self.gap.items()}
+        return Section([Table.of_facts(asdict(self) | shares | means | {"gap": gaps}, title="Beside its reference")])
 
-    def _records(self) -> Table:
-        return Table.of_record(self.to_dict())
+    def _records(self, view: View) -> Table:
+        return Table.of_record(asdict(self))
 
 
 def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_report: Report | None) -> Fidelity:

@@ -30,7 +30,7 @@ from tiewise.analysis.auditing.grids import (
 )
 from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Preimage, Transformation
 from tiewise.data.columns import Codes, Floats
-from tiewise.tables.wording import capitalize_first, format_percent
+from tiewise.results.wording import capitalize_first, format_percent
 
 __all__ = ["LOG10_ALPHA", "Quantization", "ScoreGrid", "find_quantization", "infer_score_grid"]
 

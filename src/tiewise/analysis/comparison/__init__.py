@@ -1,6 +1,6 @@
 """Comparison of systems: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
-`comparing` measures each run once, `result` has what follows, `pair` one pair in one measure, `leaderboard` all ranks.
+`comparing` measures each run once, `result` has what follows, `pair` one pair in one measure, `ranks` what ties allow.
 `answers` has the answers to the two questions about a pair, for every output.
 `tie_orders` says what the orders of ties make of a difference: `arrangements` enumerates the orders of tie groups,
 `distribution` adds up what they contribute, `shared_order` is about one order for all runs. `system` keeps what is
@@ -9,7 +9,7 @@ needed of a run; `sections` and `paper_table` show the result.
 
 from tiewise.analysis.comparison.comparing import DEFAULT_MEASURES, check_options, compare
 from tiewise.analysis.comparison.pair import PairComparison
-from tiewise.analysis.comparison.result import Compared, check_pairs
+from tiewise.analysis.comparison.result import Compared
 from tiewise.analysis.comparison.tie_orders import Orders
 
 __all__ = [
@@ -18,6 +18,5 @@ __all__ = [
     "Orders",
     "PairComparison",
     "check_options",
-    "check_pairs",
     "compare",
 ]

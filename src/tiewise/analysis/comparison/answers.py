@@ -1,7 +1,7 @@
 """`Answers`: two questions about a pair of systems and their two answers. Every output takes them from here.
 
-*However ties are ordered?* Is the same system ahead in every order of the tied documents?
-*Would it hold for other queries?* Is the expected difference significant over the sample of queries?
+*In every order of ties?* Is the same system ahead in every order of the tied documents?
+*Shown?* Do these queries show that the expected difference is not 0, so that it would hold for other queries?
 
 The questions are about two kinds of chance, and one answer says nothing about the other. So they are never merged into
 one verdict, and only a difference with two times yes is shown in the colour of success.
@@ -13,19 +13,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tiewise.analysis.significance import ATOL
-from tiewise.tables.model import Section, Table
-from tiewise.tables.results import Result
-from tiewise.tables.wording import SHORT, format_percent, format_share
+from tiewise.results.base import Result
+from tiewise.results.model import Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import SHORT, format_percent, format_share
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.pair import PairComparison
 
-__all__ = ["ALPHA", "QUERIES_QUESTION", "TIES_QUESTION", "Answers", "describe_answers"]
+__all__ = ["QUERIES_QUESTION", "TIES_QUESTION", "Answers", "describe_answers"]
 
-#: A difference with a corrected p-value below this is called significant.
-ALPHA = 0.05
-
-TIES_QUESTION, QUERIES_QUESTION = "However ties are ordered?", "Would it hold for other queries?"
+TIES_QUESTION, QUERIES_QUESTION = "In every order of ties?", "Shown?"
 
 ONE_QUERY = "One query is no evidence about other queries"
 
@@ -35,25 +33,24 @@ class Answers(Result):
     """The answers to both questions, as single words."""
 
     any_tie_order: Literal["yes", "no", "equal"]  #: of the documents listed; equal: the same value in every order
-    other_queries: Literal["yes", "unclear", "unknown"]  #: unknown: there is only one query
+    shown: Literal["yes", "no", "unknown"]  #: that the difference is not 0; unknown: there is only one query
 
     @classmethod
     def of(cls, pair: PairComparison) -> Answers:
         """The answers for a pair."""
         equal = not pair.difference.tied and abs(pair.difference.expected or 0.0) <= ATOL
-        significant = pair.final_p_value < ALPHA
         return cls(
             "yes" if pair.certain else "equal" if equal else "no",
-            "unknown" if pair.queries < 2 else "yes" if significant else "unclear",
+            "unknown" if pair.queries < 2 else "yes" if pair.is_shown else "no",
         )
 
-    def _section(self) -> Section:
-        return Section([Table.of_facts({TIES_QUESTION: self.any_tie_order, QUERIES_QUESTION: self.other_queries})])
+    def _section(self, view: View) -> Section:
+        return Section([Table.of_facts({TIES_QUESTION: self.any_tie_order, QUERIES_QUESTION: self.shown})])
 
     @property
     def both_yes(self) -> bool:
-        """Whether one system is ahead in every order of ties, and significantly over queries."""
-        return (self.any_tie_order, self.other_queries) == ("yes", "yes")
+        """Whether one system is ahead in every order of ties, and shown to be better."""
+        return (self.any_tie_order, self.shown) == ("yes", "yes")
 
 
 def describe_answers(pair: PairComparison) -> str:
@@ -71,18 +68,18 @@ def _describe_lists(pair: PairComparison) -> str:
         orders = f", {listed}" if pair.may_be_cut else ""
         return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}{orders}."
     scores = f"{pair.a} scores {'higher' if leader == pair.a else 'lower'} than {pair.b} in {pair.measure}"
-    however = listed if pair.may_be_cut else "however ties are ordered"
+    however = listed if pair.may_be_cut else "in every order of ties"
     settled = f"{scores} {however} ({words.difference}{words.range(', from ')})"
-    match answers.any_tie_order, answers.other_queries:
+    match answers.any_tie_order, answers.shown:
         case "yes", "yes":
             return f"{settled}, and the difference is significant over {queries} ({words.evidence})."
-        case "yes", "unclear":
+        case "yes", "no":
             chance = f"but other queries could reverse it ({words.evidence})"
             return f"On {queries} {settled}, {chance}. This is not enough evidence that {leader} is better."
         case "yes", _:
             return f"On {queries} {settled}. {ONE_QUERY}."
     leads = f"{leader} leads in {words.leader_share} of random orders"
-    if answers.other_queries == "yes":
+    if answers.shown == "yes":
         change = words.can_change(f"put {other} ahead")
         return (
             f"Averaged over tie orders {scores}, significantly over {queries} ({words.difference}; {words.evidence}), "
@@ -117,23 +114,15 @@ class _Words:
 
     @property
     def evidence(self) -> str:
-        """The p-value, how it was corrected, and the interval over queries."""
+        """The p-value, for how many differences it was adjusted, and the interval."""
         pair = self._pair
-        p = SHORT.p_value(pair.final_p_value, "p") + (", Holm" if pair.is_corrected else "")
+        p = SHORT.p_value(pair.p_value, "p") + (
+            f", adjusted for {pair.family:,} differences" if pair.family > 1 else ""
+        )
         if pair.ci is None:
             return p
         low, high = (SHORT.signed(end, tiny="just above 0" if end > 0 else "just below 0") for end in pair.ci)
-        interval = f"{format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
-        return f"{p}; {interval}{self._conflict}"
-
-    @property
-    def _conflict(self) -> str:
-        """What to believe if the test and the interval, which is a bootstrap, do not agree."""
-        low, high = self._pair.ci or (0.0, 0.0)
-        excludes_zero, is_significant = low > 0 or high < 0, self._pair.answers.other_queries == "yes"
-        if excludes_zero == is_significant:
-            return ""
-        return f", which {'excludes' if excludes_zero else 'includes'} 0, but the test counts"
+        return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
 
     def can_change(self, reverse: str) -> str:
         """What some tie orders do: `reverse`, or make both equal. They *may* do it if the range is only a bound."""

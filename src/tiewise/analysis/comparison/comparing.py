@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from numbers import Number
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
 
-from tiewise.analysis import significance
 from tiewise.analysis.comparison.result import Compared
 from tiewise.analysis.comparison.system import System, align
 from tiewise.analysis.comparison.tie_orders import Orders
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import OptionNames, Options
-from tiewise.analysis.significance import Test
+from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.significance import check_confidence
+from tiewise.analysis.simultaneous import TESTS, Test
 from tiewise.data.columns import by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
@@ -24,8 +23,9 @@ from tiewise.io import as_qrels, as_source
 from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
+from tiewise.metrics.catalogue import Judged
 from tiewise.metrics.names import MeasureLike
-from tiewise.tables.wording import list_examples
+from tiewise.results.wording import list_examples
 from tiewise.ties.counted import RunSource
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_MEASURES", "check_options", "compare"]
 
-#: One measure: each further one makes the corrected p-values larger.
+#: One measure: each further one makes intervals wider and p-values larger.
 DEFAULT_MEASURES = ("nDCG@10",)
 
 
+@takes_options()
 def compare(
     qrels: QrelsLike,
     runs: Mapping[Any, RunLike],
@@ -44,26 +45,24 @@ def compare(
     *,
     baseline: str | None = None,
     orders: Orders = "independent",
-    test: Test = "permutation",
+    test: Test = "max-t",
     confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
     progress: Progress | None = None,
     **options: Unpack[OptionNames],
 ) -> Compared:
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
-    `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; `options` are those of `evaluate`
-    (`missing`, `no_relevant`, `score_dtype`, `depth`, `judged_only`, `complete`, `drop_self`, `distances`,
-    `oblivious`, `samples`).
+    `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes.
 
-    - `baseline`: the system that all others are compared with; without one, all pairs are compared.
+    - `baseline`: the system that all others are compared with; without one, each is compared with the best, and all
+      pairs are tested at once, because the best one is chosen after looking.
     - `orders`: the ties of each run are broken independently (``"independent"``), or one random order of all document
       ids breaks the ties of all runs in all queries (``"shared"``), as in a tool that sorts by id. ``"per-query"`` is
       one order for all runs, and another in each query.
-    - `test`: ``"permutation"`` (paired, by sign flips), ``"t"`` or ``"wilcoxon"``, on the queries' expectations. If
-      all differences are equal, ``"t"`` has no variance to divide by, and the permutation test is used.
-    - `confidence` of intervals; `resamples` of the queries, for tests and intervals; `seed` of all random draws.
+    - `test`: ``"max-t"``, the largest of all paired t-statistics (one pair in one measure: Student's t), or
+      ``"tukey"``, randomised Tukey HSD; both on the queries' expected values, for all measures at once.
+    - `confidence` of the intervals, which hold together; a difference is shown if its p-value is below 1 − confidence.
+    {options}
 
     >>> qrels = {"q1": {"a": 1, "b": 0}, "q2": {"c": 1}}
     >>> tied = {"q1": {"a": 1.0, "b": 1.0}, "q2": {"c": 2.0, "d": 1.0}}
@@ -91,15 +90,14 @@ def compare(
         raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
     if baseline is not None and baseline not in named:
         raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
-    check_options(orders, test, confidence, resamples, seed)
-    checked = replace(checked, seed=seed)
+    check_options(orders, test, confidence)
     check_progress(progress)
     judged, systems = as_qrels(qrels), []
     sources = {name: _as_source(name, run) for name, run in named.items()}
     for done, (name, source) in enumerate(sources.items(), 1):
         with prefix_errors(f"Run '{name}'"):
             check_not_swapped(qrels, named[name], judged)
-            evaluation = Evaluation.of(judged, source, checked, chosen)
+            evaluation = Evaluation.of(judged, source, checked, [*chosen, Judged])  # how much is judged is noted
             systems.append(System(name, evaluation, report_of(evaluation, chosen)))
         if progress is not None:
             progress(done, len(named))
@@ -111,7 +109,7 @@ def compare(
         for system in systems:
             with prefix_errors(f"Run '{system.name}'"):
                 system.find_documents(kept, across_queries=orders == "shared")
-    compared = Compared(systems, measured, baseline, orders, test, confidence, resamples, seed)
+    compared = Compared(systems, measured, baseline, orders, test, confidence, checked.seed)
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
     return compared
@@ -125,9 +123,10 @@ def _as_source(name: str, run: RunLike) -> RunSource:
         return as_source(run)
 
 
-def check_options(orders: Any, test: Any, confidence: Any, resamples: Any, seed: Any) -> None:
+def check_options(orders: Any, test: Any, confidence: Any) -> None:
     """Raise an error for invalid options, before anything is read."""
-    if orders not in get_args(Orders):
-        *most, last = map(repr, get_args(Orders))
-        raise InputError(f"Unknown orders {orders!r}. Use {', '.join(most)} or {last}.")
-    significance.check_options(test, confidence, resamples, seed)
+    for name, given, known in (("orders", orders, get_args(Orders)), ("test", test, TESTS)):
+        if given not in known:
+            *most, last = map(repr, known)
+            raise InputError(f"Unknown {name} {given!r}. Use {', '.join(most)} or {last}.")
+    check_confidence(confidence)

@@ -1,8 +1,8 @@
 """`PairComparison`: one system against another in one measure, as numbers and in sentences.
 
-Three questions are kept apart. Is the same system ahead however ties are ordered (`certain`, `probability`)? Would the
-difference hold for other queries (`p_value`, `ci`)? `answers` has both in a word each. And do tools that break ties by
-their own rules name the same winner (`flip`)?
+Three questions are kept apart. Is the same system ahead in every order of ties (`certain`, `probability`)? Do these
+queries show that the difference is not 0 (`p_value`, `ci`)? `answers` has both in a word each. And do tools that break
+ties by their own rules name the same winner (`flip`)?
 """
 
 from __future__ import annotations
@@ -12,12 +12,14 @@ from typing import Any
 
 from tiewise.analysis.comparison.answers import Answers, describe_answers
 from tiewise.analysis.significance import ATOL
+from tiewise.analysis.simultaneous import level
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.tables.model import Section, Table
-from tiewise.tables.records import Rows
-from tiewise.tables.results import Result
-from tiewise.tables.wording import format_share, join_names
+from tiewise.results.base import Result
+from tiewise.results.model import Section, Table
+from tiewise.results.rows import Rows
+from tiewise.results.view import View
+from tiewise.results.wording import format_share, join_names
 
 __all__ = ["PairComparison"]
 
@@ -46,16 +48,16 @@ class PairComparison(Result):
     samples: int | None  #: of how many random orders; None if they are exact
     exact_range: bool  #: whether orders of ties reach minimum and maximum, or these are only bounds
     std_error: float | None  #: the standard error of std, if orders of ties were sampled for it
-    p_value: float
-    p_holm: float | None  #: corrected for all pairs and measures of the comparison; None if this is not one of them
-    ci: tuple[float, float] | None  #: of the expected difference, over the sample of queries
+    p_value: float  #: adjusted for all differences of the comparison: see `family`
+    ci: tuple[float, float] | None  #: of the expected difference; those of the family hold together
+    family: int  #: how many differences were tested at once
     ci_order: tuple[float, float] | None  #: of the difference in one random order of ties
     effect: float | None  #: the mean of the queries' differences over their standard deviation
     wins: int  #: queries in which a's expectation is higher
     losses: int
-    ties: int
+    equal: int
     tools: Rows  #: what each tool prints for a and b, and the winner that it names
-    confidence: float = 0.95  #: of the intervals
+    confidence: float = 0.95  #: of the intervals; a difference is shown if p_value < 1 − confidence
     a_cut: tuple[float, float] | None = None  #: bounds on the expected value of a if its lists were cut in a tie group
     b_cut: tuple[float, float] | None = None  #: the same for b
     may_be_cut: bool = False  #: whether documents are probably missing from lists, so that an expected value is open
@@ -74,9 +76,9 @@ class PairComparison(Result):
         return high is not None and high > ATOL, low is not None and low < -ATOL
 
     @property
-    def final_p_value(self) -> float:
-        """The corrected p-value if there is one, else the p-value."""
-        return self.p_value if self.p_holm is None else self.p_holm
+    def is_shown(self) -> bool:
+        """Whether these queries show that the expected difference is not 0: its interval excludes 0."""
+        return self.queries > 1 and self.p_value < level(self.confidence)
 
     @property
     def winners(self) -> dict[str, list[str]]:
@@ -97,16 +99,11 @@ class PairComparison(Result):
         """Whether two tools name different winners because they break ties differently."""
         return sum(any(tool in TOOLS for tool in tools) for tools in self.winners.values()) > 1
 
-    @property
-    def is_corrected(self) -> bool:
-        """Whether the correction for several comparisons changes the p-value."""
-        return self.p_holm not in (None, self.p_value)
-
     # -- sentences ----------------------------------------------------------------------------------------------
 
     @property
     def answers(self) -> Answers:
-        """The answers to the two questions: however ties are ordered, and for other queries?"""
+        """The answers to the two questions: in every order of ties, and shown?"""
         return Answers.of(self)
 
     @property
@@ -155,21 +152,20 @@ class PairComparison(Result):
     def __repr__(self) -> str:
         return self.verdict
 
-    def _section(self) -> Section:
+    def _section(self, view: View) -> Section:
         from tiewise.analysis.comparison.sections import pair_section
 
-        return pair_section(self)
+        return pair_section(self, view)
 
-    def _records(self) -> Table:
-        return Table.of_record(self.to_dict())
+    def _records(self, view: View) -> Table:
+        return Table.of_record(self._document(view))
 
-    def to_dict(self) -> dict[str, Any]:
-        """Everything as plain values."""
+    def _document(self, view: View) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in _FIELDS.split()}
         difference = self.difference.to_dict()
         plain["difference"] = {name: difference[name] for name in ("expected", "minimum", "maximum", "std", "method")}
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in _INTERVALS}
-        plain |= {"any_tie_order": self.answers.any_tie_order, "other_queries": self.answers.other_queries}
+        plain |= {"any_tie_order": self.answers.any_tie_order, "shown": self.answers.shown}
         return plain | {"tools": [dict(row) for row in self.tools]}
 
 
@@ -178,6 +174,6 @@ _INTERVALS = ("ci", "ci_order", "a_cut", "b_cut")
 #: The keys of `PairComparison.to_dict`, in their order.
 _FIELDS = (
     "a b measure queries difference certain probability probability_equal probability_less method probability_error "
-    "std_error exact_range a_cut b_cut open_by_cuts ci ci_order p_value p_holm effect wins losses ties flip verdict "
-    "tools"
+    "std_error exact_range a_cut b_cut open_by_cuts p_value ci family ci_order effect wins losses equal flip "
+    "verdict tools"
 )

@@ -1,4 +1,4 @@
-"""`Compared`: the result of `compare`. It has pairs, leaderboards, tests and notes.
+"""`Compared`: the result of `compare`. It has rankings, pairs, tests and notes.
 
 A pair is computed from the estimates of two systems when it is asked for. Two kinds of randomness are kept apart: the
 order of tied documents, and the sample of queries.
@@ -14,43 +14,51 @@ from typing import Any
 
 import numpy as np
 
+from tiewise._version import __version__
 from tiewise.analysis import significance
-from tiewise.analysis.comparison.leaderboard import RankRanges, leaderboard, rank_in_one_order, rank_independently
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.comparison.paper_table import Intervals, paper_section
-from tiewise.analysis.comparison.sections import ComparisonSection
+from tiewise.analysis.comparison.ranks import RankRanges, rank_in_one_order, rank_independently
+from tiewise.analysis.comparison.sections import comparison_section
 from tiewise.analysis.comparison.system import Aligned, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.incomplete_runs import cut_note, find_open
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import ATOL, Pairs, Test
+from tiewise.analysis.significance import ATOL
+from tiewise.analysis.simultaneous import Family, Test, Tested
+from tiewise.analysis.unjudged_bounds import Unjudged, reason_against
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, identifier
-from tiewise.data.progress import Progress
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.rankings.correlation import tau
 from tiewise.rankings.ranking import Ranking
-from tiewise.tables.estimates import is_wide
-from tiewise.tables.latex import render_latex
-from tiewise.tables.model import Section, Table
-from tiewise.tables.records import Rows
-from tiewise.tables.results import Result
-from tiewise.tables.wording import NumberFormat, join_names, list_examples, merge_notes
+from tiewise.results.base import Result
+from tiewise.results.estimates import is_wide
+from tiewise.results.latex import render_latex
+from tiewise.results.model import Section, Table
+from tiewise.results.rows import Rows
+from tiewise.results.view import View
+from tiewise.results.wording import NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 
-__all__ = ["MAX_SYSTEMS", "Compared", "check_pairs"]
+__all__ = ["COMPARISON_COLUMNS", "COMPARISON_KEYS", "MAX_SYSTEMS", "RANKING_COLUMNS", "Compared"]
 
-#: The most systems of which all pairs are compared, and the most pairs that are kept in memory.
+#: The most systems of which `pairs` has every pair, and the most pairs that are kept in memory.
 MAX_SYSTEMS, MAX_CACHED = 200, 2000
 #: The most systems whose ranks in one order for all runs are found pair by pair.
 MAX_RANKED_BY_PAIRS = 50
+#: A run that is behind may be behind because more of its first documents are not judged: this share more.
+MIN_UNJUDGED = 0.05
+MAX_NAMED = 5  #: the most runs that a note names
 
 _RANKS_ARE_BOUNDS = (
-    "Ranks by ties are bounds then; the column ranks_reached of a leaderboard says whether an order is known that "
+    "Ranks by ties are bounds then; the column ranks_reached of a ranking says whether an order is known that "
     "gives them."
 )
+_TWO_DIGITS = NumberFormat(2, leading_zero=False)
+
 #: What to know of orders that are not independent.
 NOTES = {
     "per-query": "In each query one order breaks the ties of all runs. If it has too many arrangements to enumerate, "
@@ -63,18 +71,86 @@ NOTES = {
 }
 
 
-def check_pairs(systems: int, baseline: str | None) -> None:
-    """Raise an error for all pairs of too many systems."""
-    if baseline is None and systems > MAX_SYSTEMS:
-        raise InputError(
-            f"{systems:,} systems make {systems * (systems - 1) // 2:,} pairs. Name a baseline (baseline=, --baseline) "
-            f"to compare the others with, take the leaderboard alone (--format table), ask for single pairs, or "
-            f"compare at most {MAX_SYSTEMS} at once."
-        )
+#: The columns of a ranking.
+RANKING_COLUMNS = {
+    "rank": "the rank by expected value; equal values share a rank",
+    "system": "the name of the run",
+    "expected": "its expected value over the queries compared",
+    "minimum": "its lowest value over the orders of ties",
+    "maximum": "its highest",
+    "oblivious": "its value as the tool prints it that `--oblivious` names",
+    "difference": "its expected value minus that of the best, or of the baseline; empty for these",
+    "ci_low": "the interval of the difference: all intervals of the comparison hold together; its lower end",
+    "ci_high": "its upper end",
+    "p_value": "of the difference, two-sided, adjusted for all differences of the comparison",
+    "rank_best": "its best rank in any order of ties",
+    "rank_worst": "its worst",
+    "ranks_reached": "whether an order of ties is known that gives these ranks",
+    "rank_low": "1 + the number of systems that are shown to be better",
+    "rank_high": "the number of systems − the number of those that are shown to be worse",
+}
+
+#: The rows of a comparison, a row for each pair: the columns of TSV, CSV and Parquet and of `to_frame`.
+COMPARISON_COLUMNS = {
+    "measure": "the measure in its canonical spelling",
+    "a": "the name of one run",
+    "b": "the name of the run it is compared with; every difference is a − b",
+    "queries": "how many queries are compared",
+    "a_expected": "the expected value of a, as in `tiewise evaluate`",
+    "b_expected": "the expected value of b",
+    "difference": "the expected difference, over all orders of the tied documents",
+    "p_value": "of the expected difference over the sample of queries, two-sided, adjusted for `family` differences",
+    "ci_low": "the interval of the expected difference: all intervals of the family hold together; its lower end",
+    "ci_high": "its upper end",
+    "family": "how many differences were tested at once",
+    "shown": "whether the difference is shown: yes (p_value < 1 − confidence: the interval excludes 0), no, or unknown "
+    "(one query)",
+    "any_tie_order": "whether the same run is ahead in every order of ties: yes, no, or equal in every order",
+    "minimum": "the lowest difference that orders of the tied documents can give",
+    "maximum": "the highest",
+    "std": "its standard deviation over the orders",
+    "exact_range": "whether orders of the tied documents reach minimum and maximum, or these are only bounds",
+    "certain": "whether one of the two is ahead in every order",
+    "probability": "how likely a is ahead in a random order",
+    "probability_equal": "how likely they are equal",
+    "probability_less": "how likely b is",
+    "method": "how these were computed: exact, or sampled (n=…)",
+    "probability_error": "the standard error of probability, if orders were sampled",
+    "std_error": "the standard error of std, if orders were sampled for it",
+    "ci_order_low": "the interval of the difference in one order of ties, chosen once at random: its lower end",
+    "ci_order_high": "its upper end",
+    "effect": "the mean of the queries' differences over their standard deviation",
+    "wins": "queries in which a's expectation is higher",
+    "losses": "queries in which b's is",
+    "equal": "queries in which they are equal",
+    "flip": "whether two tools name different winners because they break ties differently",
+    "verdict": "all of that in sentences",
+}
+
+#: The keys of `Compared.to_dict`.
+COMPARISON_KEYS = {
+    "schema": "tiewise/comparison/1",
+    "version": "of Tiewise",
+    "runs": "name and file of each run",
+    "queries": "how many queries are compared",
+    "baseline": "the run that the others are compared with, or null",
+    "test": "max-t or tukey",
+    "confidence": "of the intervals; a difference is shown if its p-value is below 1 − confidence",
+    "orders": "whose ties one order breaks: independent, per-query or shared",
+    "seed": "of random draws",
+    "rankings": "for each measure `tau` (Kendall's τ between the systems by expected and by oblivious values) and "
+    "`rows`, the columns of a ranking",
+    "pairs": "every pair, or every run against the baseline (of more than 200 runs, against the best): the attributes "
+    "of `PairComparison`",
+    "unjudged": "with `--explain`: for each run the bounds over labels of unjudged documents",
+    "notes": "what a reader should know",
+}
 
 
 class Compared(Result):
-    """Systems compared: `pair` has two of them in one measure, `leaderboard` all of them, `pairs` every pair."""
+    """Systems compared: `ranking` has all of them in one measure, `pair` two of them, `pairs` every pair."""
+
+    _schema = "tiewise/comparison/1"
 
     def __init__(
         self,
@@ -84,52 +160,79 @@ class Compared(Result):
         orders: Orders,
         test: Test,
         confidence: float,
-        resamples: int,
         seed: int,
     ):
         self._systems = {system.name: system for system in systems}
         self.systems, self.measures = tuple(self._systems), tuple(measures)
         self.baseline, self.orders, self.test = baseline, orders, test
-        self.confidence, self.resamples, self.seed = float(confidence), int(resamples), int(seed)  # not NumPy's types
+        self.confidence, self.seed = float(confidence), int(seed)  # not NumPy's types
         self._index = {name: index for index, name in enumerate(self.systems)}
         self._aligned: dict[Measure, Aligned] = {}
         self._places: dict[Measure, dict[str, int]] = {}
         self._means: dict[tuple[str, Measure], Estimate] = {}
         self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
-        self._leaderboards: dict[Measure, Rows] = {}
+        self._families: dict[bool, Family] = {}
+        self._rankings: dict[Measure, Rows] = {}
 
     def __repr__(self) -> str:
         if len(self.systems) == 2:
             return "\n".join(pair.verdict for pair in self.pairs())
-        boards = (f"{measure}\n{self.leaderboard(measure)!r}" for measure in self.measures)
+        boards = (f"{measure}\n{self.ranking(measure)!r}" for measure in self.measures)
         return "\n\n".join(boards)
 
-    def _section(self) -> Section:
-        return ComparisonSection(self, bars=True).build(self.notes)
+    def _section(self, view: View) -> Section:
+        return comparison_section(self, view)
 
-    def _records(self) -> Table:
-        boards = {measure.name: self.leaderboard(measure) for measure in self.measures}
-        rows = [{"measure": name} | row for name, board in boards.items() for row in board]
-        return Table.of_records(rows[0], rows)
+    def _records(self, view: View) -> Table:
+        return Table.of_records(COMPARISON_COLUMNS, map(self._record, self.pairs()))
 
-    def to_latex(
-        self, *, baselines: str | Sequence[str] | None = None, intervals: Intervals | None = None, digits: int = 3
+    def _record(self, pair: PairComparison) -> dict[str, Any]:
+        plain = pair._document(View())
+        difference = plain.pop("difference")
+        plain |= {name: difference[name] for name in ("minimum", "maximum", "std")}
+        plain["difference"] = difference["expected"]
+        for name in ("ci", "ci_order"):
+            plain[f"{name}_low"], plain[f"{name}_high"] = plain[name] or (None, None)
+        sides = (("a_expected", pair.a), ("b_expected", pair.b))
+        return plain | {name: self._mean(system, parse(pair.measure)).expected for name, system in sides}
+
+    def _document(self, view: View) -> dict[str, Any]:
+        names = ("queries", "baseline", "test", "confidence", "orders", "seed")
+        rankings = {
+            measure.name: {"tau": self.tau(measure), "rows": [dict(row) for row in self.ranking(measure)]}
+            for measure in self.measures
+        }
+        plain: dict[str, Any] = {"version": __version__, "runs": self.sources}
+        plain |= {name: getattr(self, name) for name in names} | {"rankings": rankings}
+        plain["pairs"] = [pair._document(view) for pair in self.pairs()]
+        if view.explain:
+            plain["unjudged"] = {name: bounds.to_dict() for name, bounds in self.unjudged().items()}
+        return plain | {"notes": list(self.notes)}
+
+    def to_latex(  # type: ignore[override]  # its columns are the measures
+        self,
+        *,
+        baselines: str | Sequence[str] | None = None,
+        intervals: Intervals | None = None,
+        digits: int | None = None,
     ) -> str:
         r"""A table for a paper: a row for each system, a column for each measure.
 
-        The highest value is bold, and ↑ marks what another order of ties may make the highest. A dagger marks what is
-        significantly higher than a baseline, an arrow and a dagger what is lower; test and correction are in the
-        caption. `baselines` are the systems to compare with: by default the one of the comparison, or the
-        first of two systems. `intervals` adds those over the orders of ``"ties"``, or over ``"queries"``. The table
-        needs ``\usepackage{booktabs,siunitx}``.
+        The highest value is bold, and △ marks what another order of ties may make the highest. A dagger marks what is
+        shown to be higher than a baseline, an arrow and a dagger what is lower. `baselines` are the systems to compare
+        with: by default the one of the comparison, or the first of two systems. `intervals` adds those over the orders
+        of ``"ties"``, or over ``"queries"``. The table needs ``\usepackage{booktabs,siunitx}``.
 
         >>> from tiewise import compare
         >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
         >>> print(compare({"q": {"a": 1}}, runs, "RR").to_latex().splitlines()[-5])
         A & \bfseries 1.000 \\
         """
-        return render_latex(paper_section(self, baselines, intervals, NumberFormat(digits, leading_zero=False)))
+        return render_latex(paper_section(self, baselines, intervals, View(digits=digits).numbers))
+
+    def _latex(self, view: View) -> str:
+        return self.to_latex(digits=view.digits)
 
     # -- results ------------------------------------------------------------------------------------------------
 
@@ -145,16 +248,21 @@ class Compared(Result):
             self._pairs[key] = pair
         return pair
 
-    def pairs(self, progress: Progress | None = None) -> Iterator[PairComparison]:
-        """Every pair in every measure; with a baseline, each other system against it."""
-        keys = [(*pair, measure) for measure in self.measures for pair in self._family]
-        for done, key in enumerate(keys, 1):
-            yield self.pair(*key)
-            if progress is not None:
-                progress(done, len(keys))
+    def pairs(self) -> Iterator[PairComparison]:
+        """Every pair in every measure; with a baseline, each other system against it.
+
+        Of more than 200 systems without a baseline, it is each system against the best.
+        """
+        for measure in self.measures:
+            rival = self.baseline
+            if rival is None and len(self.systems) > MAX_SYSTEMS:
+                rival = self.ranking(measure)["system"][0]
+            names = self.systems
+            both = combinations(names, 2) if rival is None else ((name, rival) for name in names if name != rival)
+            yield from (self.pair(*two, measure) for two in both)
 
     def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Compared:
-        """The same comparison in some of its measures: p-values are corrected for these alone.
+        """The same comparison in some of its measures: p-values are adjusted for these alone.
 
         >>> from tiewise import compare
         >>> runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
@@ -162,40 +270,54 @@ class Compared(Result):
         (RR,)
         """
         chosen = [self._find_measure(measure) for measure in parse_all(measures)]
-        options = (self.baseline, self.orders, self.test, self.confidence, self.resamples, self.seed)
+        options = (self.baseline, self.orders, self.test, self.confidence, self.seed)
         return Compared(list(self._systems.values()), chosen, *options)
 
-    def leaderboard(self, measure: str | Measure | None = None) -> Rows:
-        """The systems by descending expectation, with the ranks that ties or the sample of queries could give them.
+    def ranking(self, measure: str | Measure | None = None) -> Rows:
+        """The systems by descending expectation, each with its difference from the best, or from the baseline.
 
-        `rank_best` and `rank_worst` are over the orders of ties. `rank_low` and `rank_high` are the interval over
-        resamples of the queries. `group_ties` and `group_queries` number the groups that are not separated:
-        all systems of a group are ahead of all of the next in every order of ties, or in at least the share
-        `confidence` of the resamples. If one order breaks the ties of all systems, the ranks over ties are
-        bounds; `ranks_reached` says whether an order is known that gives them.
+        `rank_best` and `rank_worst` are over the orders of ties. If one order breaks the ties of all systems, they are
+        bounds, and `ranks_reached` says whether an order is known that gives them. `rank_low` and `rank_high` follow
+        from the differences that are shown, of all pairs: 1 + the number of systems that are better, and their number
+        less those that are worse.
         """
         chosen = self._find_measure(measure)
-        if chosen not in self._leaderboards:
-            self._leaderboards[chosen] = self._rank_systems(chosen)
-        return self._leaderboards[chosen]
+        if chosen not in self._rankings:
+            self._rankings[chosen] = self._rank_systems(chosen)
+        return self._rankings[chosen]
 
     def _rank_systems(self, measure: Measure) -> Rows:
-        """The leaderboard of a measure."""
         aligned = self._align(measure)
+        expected = aligned.mean(aligned.expected)
+        order = np.argsort(-expected, kind="stable")
         estimates = [self.estimate(system, measure) for system in self.systems]
         minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
-        return leaderboard(
-            self.systems,
-            aligned.expected,
-            minimum,
-            maximum,
-            None if aligned.oblivious is None else aligned.mean(aligned.oblivious),
-            self._rank_over_ties(measure, minimum, maximum),
-            scale=aligned.scale,
-            confidence=self.confidence,
-            resamples=self.resamples,
-            seed=self.seed,
-        )
+        oblivious = None if aligned.oblivious is None else aligned.mean(aligned.oblivious)
+        ties = self._rank_over_ties(measure, minimum, maximum)
+        better = self._family(all_pairs=True).shown(self._family_measures.index(measure))
+        columns: dict[str, Any] = {
+            "rank": 1 + np.searchsorted(np.sort(-expected), -expected - ATOL, side="left"),
+            "system": np.array(self.systems, dtype=object),
+            "expected": expected,
+            "minimum": minimum,
+            "maximum": maximum,
+            "oblivious": np.full(len(order), None) if oblivious is None else oblivious,
+        }
+        rival = self.baseline or self.systems[int(order[0])]
+        tested = [None if name == rival else self._test(name, rival, measure) for name in self.systems]
+        differences = expected - expected[self._index[rival]]
+        columns["difference"] = np.where([one is None for one in tested], None, differences)
+        for side, name in enumerate(("ci_low", "ci_high")):
+            columns[name] = np.array([one and one.ci and one.ci[side] for one in tested], dtype=object)
+        columns |= {
+            "p_value": np.array([one and one.p_value for one in tested], dtype=object),
+            "rank_best": ties.best,
+            "rank_worst": ties.worst,
+            "ranks_reached": ties.reached,
+            "rank_low": 1 + better.sum(axis=0),
+            "rank_high": len(order) - better.sum(axis=1),
+        }
+        return Rows({name: column[order].tolist() for name, column in columns.items()})
 
     def _rank_over_ties(self, measure: Measure, minimum: Floats, maximum: Floats) -> RankRanges:
         """The ranks that the orders of ties allow: from the systems' ranges, or pair by pair for one common order."""
@@ -303,7 +425,7 @@ class Compared(Result):
         """Name and file of every run."""
         return [{"name": name, **(one.report.provenance.run or {})} for name, one in self._systems.items()]
 
-    @cached_property
+    @cached_by_spelling
     def cut_note(self) -> str:
         """The warning about lists that may have been truncated inside a tie group; empty if there are none."""
         by_measure = {m.name: {name: self._mean(name, m) for name in self.systems} for m in self.measures}
@@ -319,7 +441,7 @@ class Compared(Result):
         """What a reader should know."""
         return (*([self.cut_note] if self.cut_note else []), *self.other_notes)
 
-    @cached_property
+    @cached_by_spelling
     def other_notes(self) -> tuple[str, ...]:
         """The notes without that on cut lists."""
         systems = self._systems.values()
@@ -339,9 +461,10 @@ class Compared(Result):
         ]
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
+        notes += self.judged_notes
         if self.queries > significance.MAX_BLOCKS:
             notes.append(
-                f"For tests and intervals the {self.queries:,} queries were added up in {significance.MAX_BLOCKS:,} "
+                f"For random draws the {self.queries:,} queries were added up in {significance.MAX_BLOCKS:,} "
                 "random blocks."
             )
         return tuple(notes)
@@ -362,7 +485,7 @@ class Compared(Result):
         aligned = self._align(measure, a, b)
         outcome, each, scale = self._analyze_ties((a, b), measure), aligned.difference, aligned.scale
         probabilities = outcome.probabilities
-        p_value, p_holm, *ci = self._test_pair(a, b, measure, each)
+        tested = self._test(a, b, measure)
         means = {name: self._mean(name, measure) for name in (a, b)}
         return PairComparison(
             a=a,
@@ -378,14 +501,14 @@ class Compared(Result):
             samples=probabilities.samples,
             exact_range=outcome.exact_range,
             std_error=outcome.std_error,
-            p_value=p_value,
-            p_holm=p_holm,
-            ci=(ci[0] * scale, ci[1] * scale) if len(each) > 1 else None,
+            p_value=tested.p_value,
+            ci=tested.ci,
+            family=self._family(all_pairs=self.baseline not in (a, b)).size,
             ci_order=self._interval_in_one_order(each, outcome.difference, scale),
             effect=significance.effect_size(each),
             wins=int(np.count_nonzero(each > ATOL)),
             losses=int(np.count_nonzero(each < -ATOL)),
-            ties=int(np.count_nonzero(np.abs(each) <= ATOL)),
+            equal=int(np.count_nonzero(np.abs(each) <= ATOL)),
             tools=self._winners_by_tool(a, b, measure),
             confidence=self.confidence,
             a_cut=means[a].cut,
@@ -471,54 +594,61 @@ class Compared(Result):
     # -- tests on the sample of queries -------------------------------------------------------------------------
 
     @property
-    def _family(self) -> list[tuple[str, str]]:
-        """The pairs that are compared; p-values are corrected for all of them."""
-        if self.baseline is not None:
-            return [(name, self.baseline) for name in self.systems if name != self.baseline]
-        check_pairs(len(self.systems), self.baseline)
-        return list(combinations(self.systems, 2))
+    def _family_measures(self) -> list[Measure]:
+        """The measures in an order that does not depend on how they were given."""
+        return sorted(self.measures, key=str)
 
-    @property
-    def has_family(self) -> bool:
-        """Whether p-values are corrected: there is a baseline, or there are not too many systems."""
-        return self.baseline is not None or len(self.systems) <= MAX_SYSTEMS
+    def _family(self, *, all_pairs: bool) -> Family:
+        """All differences that are tested at once: every pair, or every system against the baseline."""
+        everything = all_pairs or self.baseline is None
+        if everything not in self._families:
+            aligned = [self._align(measure) for measure in self._family_measures]
+            self._families[everything] = Family(
+                [one.expected for one in aligned],
+                [one.kept for one in aligned],
+                baseline=None if everything or self.baseline is None else self._index[self.baseline],
+                test=self.test,
+                confidence=self.confidence,
+                seed=self.seed,
+            )
+        return self._families[everything]
+
+    def _test(self, a: str, b: str, measure: Measure) -> Tested:
+        """The difference of two systems, as it is reported; two others than the baseline are tested among all pairs."""
+        family = self._family(all_pairs=self.baseline not in (a, b))
+        tested = family.test(self._index[a], self._index[b], self._family_measures.index(measure))
+        scale = self._align(measure).scale
+        return replace(tested, ci=None if tested.ci is None else (tested.ci[0] * scale, tested.ci[1] * scale))
+
+    def unadjusted_tests(self, a: str, b: str, measure: str | Measure | None = None) -> dict[str, float]:
+        """The p-values of one pair alone by the usual paired tests: Student's t, permutation (sign flips), Wilcoxon."""
+        aligned = self._align(self._find_measure(measure), *self._find_systems(a, b))
+        return significance.unadjusted_tests(aligned.difference, self.seed)
+
+    # -- judgments ----------------------------------------------------------------------------------------------
+
+    def unjudged(self) -> dict[str, Unjudged]:
+        """The bounds over all labels of unjudged documents, for each run, of those measures that have bounds."""
+        bounded = [measure for measure in self.measures if reason_against(measure) is None]
+        found = {name: system.unjudged(bounded) for name, system in self._systems.items()} if bounded else {}
+        return {name: bounds for name, bounds in found.items() if bounds is not None}
 
     @cached_property
-    def _tests(self) -> dict[tuple[str, str, Measure], tuple[float, float, float, float]]:
-        """p-value, corrected p-value and interval of every pair of the family in every measure."""
-        if not self.has_family:
-            return {}
-        pairs = self._family
-        a, b = (np.array([self._index[pair[side]] for pair in pairs]) for side in (0, 1))
-        by_queries: dict[bytes, list[Measure]] = {}  # measures of the same queries share their samples
+    def judged_notes(self) -> tuple[str, ...]:
+        """Where a run is behind the first, and clearly more of its first documents are not judged."""
+        behind: dict[int, dict[str, float]] = {}
         for measure in self.measures:
-            by_queries.setdefault(self._align(measure).kept.tobytes(), []).append(measure)
-        keys, found = list[tuple[str, str, Measure]](), []
-        for measures in by_queries.values():
-            keys += [(*pair, measure) for measure in measures for pair in pairs]
-            expected = [self._align(measure).expected for measure in measures]
-            if len(pairs) > len(self.systems):
-                found += [self._test(one, (a, b)) for one in expected]
-            else:
-                found.append(self._test(np.hstack([one[:, a] - one[:, b] for one in expected])))
-        p, low, high = (np.concatenate(column) for column in zip(*found, strict=True))
-        tests = (column.tolist() for column in (p, significance.holm(p), low, high))
-        return dict(zip(keys, zip(*tests, strict=True), strict=True))
-
-    def _test(self, values: Floats, pairs: Pairs | None = None) -> tuple[Floats, Floats, Floats]:
-        """The p-value of each column of differences, or of each pair of columns, and the two ends of its interval."""
-        how: dict[str, Any] = {"pairs": pairs, "resamples": self.resamples, "seed": self.seed}
-        p = significance.p_values(values, self.test, **how)
-        return p, *significance.bootstrap_intervals(values, self.confidence, **how)
-
-    def _test_pair(self, a: str, b: str, measure: Measure, each: Floats) -> tuple[float, float | None, float, float]:
-        if (a, b, measure) in self._tests:
-            return self._tests[a, b, measure]
-        if (b, a, measure) in self._tests:
-            p, p_holm, low, high = self._tests[b, a, measure]
-            return p, p_holm, -high, -low
-        p, low, high = (float(column[0]) for column in self._test(each[:, None]))
-        return p, None, low, high
+            k, names = measure.cutoff or 10, self.ranking(measure)["system"]
+            shares = {name: share for name in names if (share := self._systems[name].judged(k)) is not None}
+            judged, unjudged = shares.get(names[0], (1.0, 1.0))
+            if less := {name: one for name, (one, open_) in shares.items() if open_ - unjudged >= MIN_UNJUDGED}:
+                behind.setdefault(k, {names[0]: judged}).update(less)
+        shown = {k: [f"{name} {_TWO_DIGITS.number(one)}" for name, one in some.items()] for k, some in behind.items()}
+        return tuple(
+            f"Judged@{k}: {', '.join(names[:MAX_NAMED])}{' …' if len(names) > MAX_NAMED else ''}: "
+            "unjudged documents may explain the difference."
+            for k, names in shown.items()
+        )
 
     # -- measures and systems -----------------------------------------------------------------------------------
 

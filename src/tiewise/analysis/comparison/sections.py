@@ -1,432 +1,496 @@
-"""The tables and sentences of a comparison, for notebooks, terminals, Markdown and LaTeX.
+"""What people read of a comparison: a table for each measure, one or two sentences, and the rest on demand.
 
-Two systems have a row for each measure. More systems are a leaderboard. Both have a column for each of the two
-questions of `answers`: however ties are ordered, and for other queries? Below are sentences on both, on tools that
-disagree, and on what unjudged documents leave open.
+Two systems have a row for each measure. More systems have a ranking for each measure: every system against the best,
+or against the baseline. With `explain` follow how to read it, every pair, the tools that disagree, and what unjudged
+documents leave open.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from tiewise.analysis.comparison.answers import ALPHA, QUERIES_QUESTION, TIES_QUESTION
+from tiewise.analysis.comparison.answers import TIES_QUESTION
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.significance import ATOL
-from tiewise.caching import cached_property
-from tiewise.data.progress import Progress
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import tool_for
-from tiewise.tables.estimates import difference_cell, estimate_cell, explain_cut_marks
-from tiewise.tables.model import Bar, Cell, Column, Section, Table, columns_of
-from tiewise.tables.records import Rows
-from tiewise.tables.wording import MISSING, PLAIN, NumberFormat, count_noun, format_percent, format_ranks, join_names
+from tiewise.results.estimates import format_measured, format_statistic, format_ties, is_wide
+from tiewise.results.model import CUT, Cell, Column, Paragraph, Part, Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import (
+    MISSING,
+    NumberFormat,
+    count_noun,
+    format_percent,
+    format_ranks,
+    join_names,
+    spell_option,
+)
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
-    from tiewise.analysis.unjudged_bounds import Unjudged
 
-__all__ = ["ComparisonSection", "pair_section"]
+__all__ = ["comparison_section", "pair_section"]
 
-MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for reversals, else only neighbours
-MAX_RIVALS = 50  #: the most runs that are compared with the first one
-MAX_OPEN = 5  #: the most neighbours of unclear order that are named; others are counted
-MAX_FLIPS = 3  #: the most such pairs that are described; others are counted
+MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, and listed on demand
+MAX_NAMED = 5  #: the most systems that a sentence names
+MAX_COLUMNS = 5  #: the most systems that the table of tools has
+MIN_DIGITS, MAX_DIGITS = 3, 6
 
-DIFFERENCE_BAR = "Bar: lowest to highest difference over the orders of ties; dark line: expected; faint line: 0."
-VALUE_BAR = "Bar: lowest to highest over the orders of ties; line: expected{}."
-TIES_HEADING, QUERIES_HEADING = "all orders", "other queries"
 ORDER_KINDS = {
     "independent": "each run's ties on their own",
     "per-query": "in each query one order for all runs",
     "shared": "one order of all documents for all runs and queries",
 }
-TESTS = {"permutation": "a paired permutation test", "t": "a paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
+TESTS = {
+    "max-t": "the largest paired t-statistic (max-t)",
+    "tukey": "the largest difference under permutations within queries (randomised Tukey HSD)",
+}
+Cells = Callable[[Any], Any]  #: what a column shows of a row
 
 
-def pair_section(pair: PairComparison) -> Section:
+def pair_section(pair: PairComparison, view: View) -> Section:
     """Two systems in one measure."""
-    columns = columns_of(["measure"], ["difference", "", TIES_HEADING, QUERIES_HEADING, "interval"])
-    (cells,) = _difference_cells([pair], PLAIN, bars=True, first=f"{pair.a} ", corrected=pair.is_corrected)
-    row = (pair.measure, *cells, _interval(pair, PLAIN))
-    legend = DIFFERENCE_BAR if pair.difference.tied else ""
-    table = _drop_empty_columns(Table(columns, [row], bar_legend=legend))
-    return Section([table, pair.verdict], f"{pair.a} against {pair.b}")
+    numbers = view.numbers if view.digits is not None else NumberFormat(4, leading_zero=False)
+    columns = (_measure_column(), *_difference_columns("A − B", _level(pair.confidence)), *_pair_columns(numbers))
+    table = _choose(columns, [(pair, numbers)], view)
+    return Section([table, pair.verdict], f"{pair.a} (A) against {pair.b} (B)")
 
 
-@dataclass(frozen=True)
-class ComparisonSection:
-    """Two systems in all measures, or a leaderboard of more systems, and sentences.
+def comparison_section(compared: Compared, view: View) -> Section:
+    """All systems in all measures."""
+    return (_Pair if len(compared.systems) == 2 else _Ranking)(compared, view).build()
 
-    With `bars`, as in a notebook, ranges are drawn too, and each measure has its own leaderboard.
-    """
 
-    compared: Compared
-    numbers: NumberFormat = PLAIN
-    bars: bool = False
-    unjudged: Mapping[str, Unjudged] = field(default_factory=dict)
-    progress: Progress | None = None
+class _Shown:
+    """What two systems and more systems have in common."""
 
-    def build(self, notes: Sequence[str]) -> Section:
-        """Tables, sentences and notes."""
-        found, measures = self.compared, self.compared.measures
-        if self._is_pair:
-            tables = [self._pair_table()]
+    def __init__(self, compared: Compared, view: View):
+        self.compared, self.view = compared, view
+        self.level = _level(compared.confidence)
+
+    def build(self) -> Section:
+        """Title, tables, sentences and notes."""
+        parts = [*self.parts()]
+        if self.view.explain:
+            parts += self.explained()
         else:
-            tables = [self._leaderboard_table(some) for some in ([[m] for m in measures] if self.bars else [measures])]
-        sentences = [*self._verdicts(), *self._sentences_on_unjudged()]
-        systems = " against ".join(self._two) if self._is_pair else f"{len(found.systems)} runs"
-        measure = f"{measures[0]} · " if len(measures) == 1 else ""
-        title = f"{measure}{systems} · {count_noun(found.queries, 'query', 'queries')}"
-        return Section([*tables, *([""] if sentences else []), *sentences], title, notes)
+            pairs = "all pairs, " if len(self.compared.systems) > 2 else ""
+            parts.append(Paragraph(f"How to read this, {pairs}every tool: {spell_option('explain')}", "dim"))
+        return Section(parts, self.title, self.compared.notes)
 
     @property
-    def _is_pair(self) -> bool:
-        return len(self.compared.systems) == 2
+    def title(self) -> str:
+        raise NotImplementedError
 
-    @cached_property
-    def _two(self) -> tuple[str, str]:
-        """The systems of a pair; every difference is the first minus the second, the baseline if there is one."""
-        pair = next(self.compared.pairs())
-        return pair.a, pair.b
+    def parts(self) -> Iterable[Part]:
+        raise NotImplementedError
 
-    # -- two systems --------------------------------------------------------------------------------------------
+    def legend(self) -> str:
+        raise NotImplementedError
 
-    def _pair_table(self) -> Table:
-        found, (a, b) = self.compared, self._two
-        pairs = [found.pair(a, b, measure) for measure in found.measures]
-        cells = _difference_cells(pairs, self.numbers, bars=self.bars, first=f"{a} ", corrected=self._is_corrected)
-        rows = [
-            (
-                measure.name if len(pairs) > 1 else "",
-                *(_estimate_cell(found.estimate(name, measure), measure, self.numbers) for name in (a, b)),
-                *difference,
-                _interval(pair, self.numbers),
-            )
-            for measure, pair, difference in zip(found.measures, pairs, cells, strict=True)
-        ]
-        headings = (a, b, "difference", "", TIES_HEADING, QUERIES_HEADING, f"{self._confidence} interval")
-        legend = self._legend(pairs, "difference", "ties", "queries", "interval")
-        return self._table(columns_of(["measure"], headings), rows, [*legend, DIFFERENCE_BAR])
+    @property
+    def queries(self) -> str:
+        return count_noun(self.compared.queries, "query", "queries")
 
-    def _table(
-        self, columns: tuple[Column, ...], rows: Sequence[Sequence[Any]], legend: Sequence[str], title: str = ""
-    ) -> Table:
-        """A table without empty columns; the last sentence of the legend is about its bars."""
-        has_bars = any(isinstance(value, Bar) for row in rows for value in row)
-        bar_legend = legend[-1] if has_bars else ""
-        table = _drop_empty_columns(Table(columns, rows, title, (" ".join(legend[:-1]),), bar_legend))
-        return explain_cut_marks(table)
+    def digits(self, values: Iterable[float | None]) -> NumberFormat:
+        """So many digits that different neighbours look different."""
+        if self.view.digits is not None:
+            return self.view.numbers
+        ordered = sorted(value for value in values if value is not None)
+        gaps = [high - low for low, high in pairwise(ordered) if high - low > ATOL]
+        for digits in range(MIN_DIGITS, MAX_DIGITS):
+            numbers = NumberFormat(digits, leading_zero=False)
+            if len({numbers.number(value) for value in ordered}) > len(gaps):
+                return numbers
+        return NumberFormat(MAX_DIGITS, leading_zero=False)
 
-    # -- leaderboards -------------------------------------------------------------------------------------------
-
-    def _leaderboard_table(self, measures: Sequence[Measure]) -> Table:
-        found, rows, pairs = self.compared, list[tuple[Any, ...]](), list[PairComparison]()
-        total = len(found.measures) * len(found.systems)
-        for measure in measures:
-            name = measure.name if len(measures) > 1 else ""
-            for row, pair in zip(self._leaderboards[measure], self._rivals(measure), strict=True):
-                rows.append((name, *self._leaderboard_cells(row, measure), *self._rival_cells(pair)))
-                pairs += [pair] if pair else []
-                if self.progress is not None:
-                    self.progress(len(rows), total)
-        rival = f"against {found.baseline or 'the next'}"
-        headings = ("expected", "", "by queries", rival, TIES_HEADING, QUERIES_HEADING)
-        legend = self._legend(pairs, "rank", "by queries", "rival", "ties", "queries")
-        orders = dict.fromkeys(tool_for(found.oblivious, measure) for measure in measures if found.oblivious)
-        cross = f"; cross: order of {', '.join(orders)}" if orders else ""
-        title = measures[0].name if len(measures) < len(found.measures) else ""
-        return self._table(
-            columns_of(["measure", "rank", "run"], headings), rows, [*legend, VALUE_BAR.format(cross)], title
+    def value(self, system: str, measure: Measure, numbers: NumberFormat) -> Cell:
+        """The expected value of a system, with a mark if lists that may have been cut leave it open."""
+        estimate = self.compared.estimate(system, measure)
+        mark = CUT if is_wide(estimate.open_cut, numbers.digits) else ""
+        text = format_statistic(
+            estimate, "expected", lambda value: format_measured(value, numbers, is_count=measure.total)
         )
+        return Cell(text, mark=mark)
 
-    def _leaderboard_cells(self, row: dict[str, Any], measure: Measure) -> Iterator[str | Cell | Bar]:
-        best, worst = row["rank_best"], row["rank_worst"]
-        yield Cell(str(row["rank"]), "" if best == worst else f"({format_ranks(best, worst)})")
-        yield row["system"]
-        estimate, board = self.compared.estimate(row["system"], measure), self._leaderboards[measure]
-        yield _estimate_cell(estimate, measure, self.numbers)
-        ends = min(board["minimum"]), max(board["maximum"])
-        has_bar = self.bars and estimate.tied
-        yield Bar(estimate.minimum, estimate.expected, estimate.maximum, row["oblivious"], ends) if has_bar else ""
-        yield format_ranks(row["rank_low"], row["rank_high"])
+    # -- on demand ----------------------------------------------------------------------------------------------
 
-    def _rival_cells(self, pair: PairComparison | None) -> tuple[str | Cell, ...]:
-        if pair is None:
-            return MISSING, MISSING, MISSING
-        ((difference, _, ties, queries),) = _difference_cells([pair], self.numbers, corrected=self._is_corrected)
-        return difference, ties, queries
-
-    def _rivals(self, measure: Measure) -> Iterator[PairComparison | None]:
-        """Each system of a leaderboard against the baseline, or against the next; None if there is none."""
-        names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
-        for name, after in zip(names, [*names[1:], None], strict=True):
-            rival = baseline or after
-            yield self.compared.pair(name, rival, measure) if rival and rival != name else None
-
-    @cached_property
-    def _leaderboards(self) -> dict[Measure, Rows]:
-        return {measure: self.compared.leaderboard(measure) for measure in self.compared.measures}
-
-    # -- legend -------------------------------------------------------------------------------------------------
-
-    def _legend(self, pairs: Iterable[PairComparison], *columns: str) -> list[str]:
-        """What the columns mean."""
-        found = self.compared
-        pairs = list(pairs)
-        error = " (± the standard error, if orders were sampled)" if any("±" in pair.ahead for pair in pairs) else ""
-        listed = "; listed: of the documents listed, for lists may have been cut" if any(map(_is_listed, pairs)) else ""
-        if any(pair.open_by_cuts for pair in pairs):
-            listed += "; open if cut: documents that may be missing from lists could put either run ahead"
-        first, less = (self._two[0], f" {' minus '.join(self._two)},") if self._is_pair else ("the run of the row", "")
-        rival, other = (found.baseline, found.baseline) if found.baseline else ("the next", "the run below")
-        family = f"comparisons with {found.baseline}" if found.baseline and not self._is_pair else "pairs"
-        corrected = f", corrected for all {family} and measures (Holm)" if self._is_corrected else ""
-        reached = self._is_pair or all(all(board["ranks_reached"]) for board in self._leaderboards.values())
-        bound = "" if reached else ", at the most: not all are known to be reached by one order for all runs"
-        legend = {
-            "difference": f"difference:{less} expected [lowest, highest] over the orders of ties.",
-            "rank": f"rank: by expected value; in brackets the ranks that the orders of ties allow{bound}.",
-            "by queries": f"by queries: the {self._confidence} interval of the rank over resamples of the queries; "
-            "between two of the runs the test counts (other queries).",
-            "rival": f"against {rival}: the expected difference to {other}, [lowest, highest] over the orders of ties; "
-            f"{TIES_HEADING} and {QUERIES_HEADING} are about this difference.",
-            "ties": f"all orders: whether the same run is ahead in every order of ties; else the share of orders in "
-            f"which {first} is ahead{error}, {ORDER_KINDS[found.orders]}{listed}.",
-            "queries": f"other queries: whether the expected difference is significant (p < {ALPHA:g}); p by "
-            f"{TESTS[found.test]}{corrected}.",
-            "interval": "interval: bootstrap over queries.",
-        }
-        return [legend[column] for column in columns]
-
-    @property
-    def _is_corrected(self) -> bool:
-        """Whether p-values are corrected for several comparisons."""
-        return self.compared.has_family and not (self._is_pair and len(self.compared.measures) == 1)
-
-    @property
-    def _confidence(self) -> str:
-        return format_percent(self.compared.confidence).replace(".0%", "%")
-
-    # -- sentences ----------------------------------------------------------------------------------------------
-
-    def _verdicts(self) -> list[str]:
-        """The verdicts on two systems, or both answers for a leaderboard of more."""
-        if self._is_pair:
-            return [pair.verdict for pair in self.compared.pairs()]
-        lines = []
+    def explained(self) -> Iterable[Part]:
+        """How to read the tables, every pair, tools and unjudged documents."""
+        yield ""
+        yield self.legend()
         for measure in self.compared.measures:
-            about = f"{measure}: " if len(self.compared.measures) > 1 else ""
-            flips = [pair for pair in self._searched_pairs(measure) if pair.flip]
-            found = [self._describe_first(measure), *self._answers(measure), self._changed_order(measure)]
-            found += [f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in flips[:MAX_FLIPS]]
-            if len(flips) > MAX_FLIPS:
-                found.append(
-                    f"and {len(flips) - MAX_FLIPS} more pairs for which orders of ties name different winners."
-                )
-            lines += [f"{about}{line}" for line in found if line]
-        return lines
+            pairs = [self.compared.pair(*two, measure) for two in _searched(self.compared, measure)]
+            numbers = self.digits(self.compared.ranking(measure)["expected"])
+            rows = [(pair, numbers) for pair in pairs]
+            if len(self.compared.systems) > 2:
+                ties = (Column("ties", "A − B by tie order"), _difference_ties)
+                columns = (*_NAMES, *_difference_columns("A − B", self.family_level)[:3], ties)
+                yield _choose(columns, rows, View(), f"{measure}, pairs")
+            found = {(pair.a, pair.b): self.compared.unadjusted_tests(pair.a, pair.b, measure) for pair in pairs}
+            alone = [(Column(name, align="right"), _alone(found, name)) for name in ("t", "permutation", "wilcoxon")]
+            yield _choose((*_NAMES, *alone), rows, View(), f"{measure}, p of each pair alone, not adjusted")
+            if len(self.compared.systems) <= MAX_COLUMNS:
+                yield self._tools_table(measure, numbers)
+            if len(self.compared.systems) > 2:
+                yield from (f"{pair.a} or {pair.b}? {pair.verdict_on_tools}" for pair in pairs if pair.flip)
+                yield from filter(None, [self._changed_order(measure)])
+        yield from self._unjudged_sentences()
 
-    def _describe_first(self, measure: Measure) -> str:
-        """Whether the run with the highest expected value is shown to be better than every other run."""
-        first, *others = self._leaderboards[measure]["system"]
-        if self.compared.baseline or self.compared.queries < 2 or len(others) > MAX_RIVALS:
-            return ""
-        pairs = [self.compared.pair(first, other, measure) for other in others]
-        rivals = [pair.b for pair in pairs if pair.open_by_cuts or not pair.answers.both_yes]
-        if rivals:
-            better = f"it is not shown to be better than {join_names(rivals, 'or', limit=5)}"
-            return f"Who is first? {first} has the highest expected value, but {better}."
-        what = "the documents listed" if any(pair.may_be_cut for pair in pairs) else "ties"
-        return f"Who is first? {first}: ahead of all others in every order of {what}, and significantly over queries."
+    def _tools_table(self, measure: Measure, numbers: NumberFormat) -> Table:
+        """What each tool prints for each run, if it differs from others by the order of ties alone."""
+        printed = self.compared.printed(measure)
+        tools = list(dict.fromkeys(tool for one in printed.values() for tool in one))
+        rows = [(tool, *(numbers.number(one.get(tool)) for one in printed.values())) for tool in tools]
+        columns = (Column("tool"), *(Column(name, align="right") for name in printed))
+        return Table(columns, rows, f"{measure}, what tools print that differ by the order of ties alone")
 
-    def _answers(self, measure: Measure) -> list[str]:
-        """Both questions about the order of a leaderboard, each with its answer."""
-        baseline = self.compared.baseline
-        unclear = [pair for pair in self._rivals(measure) if pair and pair.answers.other_queries == "unclear"]
-        pairs = self._reversed_pairs(measure)
-        can = "can" if any(some[0].exact_range for _, some in pairs) else "may"
-        changed = (f"{', '.join(names)}{_describe_reversals(names, some)}" for names, some in pairs)
-        reordered = f"No: tie order {can} change the order of {'; of '.join(changed)}"
-        on_ties = reordered if pairs else self._settled(measure)
-        open_pairs = [" and ".join(pair.by_expectation) for pair in unclear]
-        more = f"; {len(open_pairs) - MAX_OPEN} more pairs" if len(open_pairs) > MAX_OPEN else ""
-        rivals = f"from {baseline}" if baseline else "between neighbours"
-        on_queries = f"Yes: every difference {rivals} is significant"
-        if open_pairs:
-            which = "" if baseline else "these neighbours: "
-            on_queries = (
-                f"Unclear: other queries may change the order of {which}{'; '.join(open_pairs[:MAX_OPEN])}{more}"
-            )
-        if self.compared.queries < 2:
-            on_queries = "Unknown: there is only one query"
-        scope = f" Both answers are about the differences from {baseline} alone." if baseline else ""
-        return [f"{TIES_QUESTION} {on_ties}.", f"{QUERIES_QUESTION} {on_queries}.{scope}"]
+    @property
+    def family_level(self) -> str:
+        """The heading of intervals: their confidence, and that they hold together."""
+        several = len(self.compared.systems) > 2 or len(self.compared.measures) > 1
+        return f"{self.level}, all rows" if several else self.level
 
-    def _reversed_pairs(self, measure: Measure) -> list[tuple[list[str], list[PairComparison]]]:
-        """Systems whose order tie order can change, each with the pairs of them that `_most_reversed` chooses.
-
-        With a baseline, these are pairs with it; else groups of the leaderboard.
-        """
-        if self.compared.baseline:
-            rivals = (self.compared.pair(*pair.by_expectation, measure) for pair in self._rivals(measure) if pair)
-            return [([pair.a, pair.b], [pair]) for pair in rivals if pair.answers.any_tie_order == "no"]
-        groups = _groups(self._leaderboards[measure], "group_ties")
-        return [
-            ([row["system"] for row in rows], self._most_reversed(rows, measure))
-            for rows in groups
-            if self._can_change(rows, measure)
-        ]
-
-    def _settled(self, measure: Measure) -> str:
-        """The answer if no order of the documents listed changes the leaderboard."""
-        if not any(pair.may_be_cut for pair in self._rivals(measure) if pair):
-            return "Yes: no tie order puts another run ahead"
-        listed = "no order of the documents listed puts another run ahead"
-        could = self.compared.open_by_cuts(measure)
-        return f"Open: {listed}, but documents that may be missing could" if could else f"Yes: {listed}"
-
-    def _can_change(self, rows: list[dict[str, Any]], measure: Measure) -> bool:
-        """Whether there are two systems of which either can be ahead."""
-        overlapping = (
-            (a["system"], b["system"])
-            for a, b in combinations(rows, 2)
-            if a["maximum"] > b["minimum"] + ATOL and b["maximum"] > a["minimum"] + ATOL
-        )
-        is_independent = self.compared.orders == "independent"
-        return any(is_independent or all(self.compared.pair(*two, measure).can_lead) for two in overlapping)
-
-    def _most_reversed(self, rows: list[dict[str, Any]], measure: Measure) -> list[PairComparison]:
-        """Of the pairs of a group that are searched, the one whose lower system is most often ahead.
-
-        Then the same of the pairs with the first system of the group, if that is another one.
-        """
-        names = [row["system"] for row in rows]
-        pairs = [self.compared.pair(a, b, measure) for a, b in _some_pairs(names)]
-        most, first = (
-            max(some, key=lambda pair: pair.probability_less)
-            for some in (pairs, [pair for pair in pairs if pair.a == names[0]])
-        )
-        return [most] if first is most or not first.can_lead[1] else [most, first]
-
-    def _searched_pairs(self, measure: Measure) -> Iterator[PairComparison]:
-        names, baseline = self._leaderboards[measure]["system"], self.compared.baseline
-        pairs = ((name, baseline) for name in names if name != baseline) if baseline else _some_pairs(names)
-        return (self.compared.pair(a, b, measure) for a, b in pairs)
+    def family(self) -> str:
+        """Which differences were tested at once, and how."""
+        found = self.compared
+        several = "" if len(found.measures) == 1 else f" in all {len(found.measures)} measures"
+        if len(found.systems) == 2:
+            which = f"both runs{several}"
+        elif found.baseline:
+            which = f"all runs against {found.baseline}{several}"
+        else:
+            which = f"all pairs of runs{several}, because the best one is chosen after looking"
+        if len(found.systems) == 2 and not several and found.test == "max-t":
+            return "Interval and p are by Student's paired t-test of the queries' expected values."
+        return f"Intervals and p are by {TESTS[found.test]}, at once for {which}."
 
     def _changed_order(self, measure: Measure) -> str:
-        tau, order = self.compared.tau(measure), self.compared.oblivious
-        if tau is None or order is None or tau > 1 - 1e-9 or not _oblivious_order_differs(self._leaderboards[measure]):
+        tau, order, rows = self.compared.tau(measure), self.compared.oblivious, self.compared.ranking(measure)
+        if tau is None or order is None or tau > 1 - 1e-9 or not _order_differs(rows["expected"], rows["oblivious"]):
             return ""
         return (
             f"In the order of {tool_for(order, measure)} the runs stand differently "
-            f"(Kendall's τ {self.numbers.number(tau)} with this table)."
+            f"(Kendall's τ {NumberFormat(3, leading_zero=False).number(tau)} with this table)."
         )
 
-    def _sentences_on_unjudged(self) -> list[str]:
-        numbers, lines = self.numbers, []
-        for name, unjudged in self.unjudged.items():
+    def _unjudged_sentences(self) -> Iterable[str]:
+        numbers = self.view.numbers
+        for name, unjudged in self.compared.unjudged().items():
             for measure, bounds in unjudged.items():
                 low, high = bounds.lower.expected, None if bounds.upper is None else bounds.upper.expected
                 condensed = unjudged.condensed[measure].expected
                 if low is not None and high is not None and condensed is not None:
-                    lines.append(
-                        f"{name}: {measure} lies in {numbers.interval(low, high)} whatever unjudged documents are "
-                        f"worth, and is {numbers.number(condensed)} without them (condensed lists)."
+                    yield (
+                        f"{name}: {measure} lies between {numbers.number(low)} and {numbers.number(high)}, whatever "
+                        f"unjudged documents are worth; without them it is {numbers.number(condensed)}."
                     )
-        return lines
 
 
-def _estimate_cell(estimate: Estimate, measure: Measure, numbers: NumberFormat) -> Cell:
-    """The expected value, with the range if ties show in the digits; counts have no digits after the point."""
-    value = estimate.expected
-    is_count = value is not None and measure.total and value == int(value)
-    return estimate_cell(estimate, numbers, (lambda count: f"{int(count):,}") if is_count else None)
+class _Pair(_Shown):
+    """Two systems: a row for each measure, and what can go into a paper."""
+
+    @property
+    def pairs(self) -> list[PairComparison]:
+        """A pair for each measure; every difference is A − B, and B is the baseline, if there is one."""
+        return list(self.compared.pairs())
+
+    @property
+    def title(self) -> str:
+        measure = f"{self.compared.measures[0]} · " if len(self.compared.measures) == 1 else ""
+        pair = self.pairs[0]
+        return f"{measure}{pair.a} (A) against {pair.b} (B) · {self.queries}"
+
+    def parts(self) -> Iterable[Part]:
+        found, pairs = self.compared, self.pairs
+        expected = [[found.estimate(name, pair.measure).expected for name in (pair.a, pair.b)] for pair in pairs]
+        numbers = max((self.digits(two) for two in expected), key=lambda one: one.digits)
+        rows = [(pair, numbers) for pair in pairs]
+        measures = dict(zip((pair.measure for pair in pairs), found.measures, strict=True))
+        values = [
+            (
+                Column(f"{side}_expected", side.upper(), "right"),
+                lambda row, side=side: self.value(getattr(row[0], side), measures[row[0].measure], row[1]),
+            )
+            for side in ("a", "b")
+        ]
+        first = [_measure_column()] if len(pairs) > 1 else []
+        columns = (*first, *values, *_difference_columns("A − B", self.family_level), *_pair_columns(numbers))
+        yield _choose(columns, rows, self.view)
+        yield from (pair.verdict for pair in pairs)
+
+    def legend(self) -> str:
+        error = " (± the standard error, where orders were sampled)" if any("±" in p.ahead for p in self.pairs) else ""
+        ties = f"If not in every order of ties, the share of orders in which A is ahead follows{error}: "
+        return f"A − B: expected difference. {self.family()} {ties}{ORDER_KINDS[self.compared.orders]}."
 
 
-def _difference_cells(
-    pairs: Sequence[PairComparison], numbers: NumberFormat, *, corrected: bool, bars: bool = False, first: str = ""
-) -> list[tuple[Cell, Bar | str, str, str]]:
-    """For each pair the difference, its bar, and the answers to both questions; bars have common ends.
+class _Ranking(_Shown):
+    """More systems: a ranking for each measure."""
 
-    `first` is the name of the first run of all pairs, if no column has it.
-    """
-    gaps = [pair.difference for pair in pairs]
-    reach = [end or 0.0 for gap in gaps for end in (gap.minimum, gap.maximum)]
-    ends = min(*reach, -1e-9), max(*reach, 1e-9)
-    return [
-        (
-            difference_cell(gap, numbers),
-            Bar(gap.minimum, gap.expected, gap.maximum, ends=ends) if bars and gap.tied else "",
-            _ties_answer(pair, first),
-            _queries_answer(pair, numbers, corrected),
+    @property
+    def title(self) -> str:
+        measures = self.compared.measures
+        what = f"{measures[0]}" if len(measures) == 1 else f"{len(self.compared.systems)} runs"
+        return f"{what} · {self.queries} · each run against {self.compared.baseline or 'the best'}"
+
+    def parts(self) -> Iterable[Part]:
+        for measure in self.compared.measures:
+            yield self._table(measure)
+            yield from self._sentences(measure)
+
+    def _table(self, measure: Measure) -> Table:
+        found, ranking = self.compared, self.compared.ranking(measure)
+        numbers = self.digits(ranking["expected"])
+        reference = found.baseline or ranking[0]["system"]
+        sampled = max((found.estimate(name, measure).method.mark("expected") for name in found.systems), key=len)
+        reached = "" if all(ranking["ranks_reached"]) else ", at most"
+
+        def pair_of(row: dict[str, Any]) -> PairComparison | None:
+            return None if row["system"] == reference else found.pair(row["system"], reference, measure)
+
+        def of_pair(show: Cells) -> Cells:
+            return lambda row: "" if (pair := pair_of(row)) is None else show((pair, numbers))
+
+        columns = [
+            (Column("rank"), lambda row: str(row["rank"])),
+            (Column("system", "run", shown="always"), lambda row: row["system"]),
+            (Column("expected", "value", "right"), lambda row: self.value(row["system"], measure, numbers)),
+            (
+                Column("difference", align="right"),
+                lambda row: "" if row["difference"] is None else sampled + numbers.signed(row["difference"]),
+            ),
+            (
+                Column("ci", f"[{self.family_level}]", "right"),
+                lambda row: "" if row["p_value"] is None else _interval((row["ci_low"], row["ci_high"]), numbers),
+            ),
+            (Column("p_value", "p", "right"), lambda row: _p(row["p_value"])),
+            (
+                Column("rank_ties", f"rank by tie order{reached}"),
+                lambda row: format_ranks(row["rank_best"], row["rank_worst"]),
+            ),
+            (
+                Column("rank_ci", f"rank, {self.level}", shown="wide"),
+                lambda row: format_ranks(row["rank_low"], row["rank_high"]),
+            ),
+            (
+                Column("ties", "by tie order", shown="wide"),
+                lambda row: format_ties(found.estimate(row["system"], measure), numbers),
+            ),
+            (
+                Column("oblivious", f"as {tool_for(found.oblivious, measure)} prints it", "right", shown="wide"),
+                lambda row: numbers.number(row["oblivious"]),
+            )
+            if found.oblivious
+            else None,
+            *((column, of_pair(show)) for column, show in _pair_columns(numbers, default="wide")),
+        ]
+        title = measure.name if len(found.measures) > 1 else ""
+        return _choose([one for one in columns if one], list(ranking), self.view, title)
+
+    # -- sentences ----------------------------------------------------------------------------------------------
+
+    def _sentences(self, measure: Measure) -> Iterable[Part]:
+        """What is shown, and what the order of ties can change."""
+        yield f"{self._describe_shown(measure)} {self._describe_ties(measure)}".strip()
+        if reversed_ := self._reversed(measure):
+            yield Paragraph(reversed_, "warning")
+
+    def _describe_shown(self, measure: Measure) -> str:
+        found, rows = self.compared, self.compared.ranking(measure)
+        if found.queries < 2:
+            return "One query is no evidence about other queries."
+        alpha_rows = [row for row in rows if row["p_value"] is not None]
+        is_shown = {row["system"]: _is_shown(row["p_value"], found.confidence) for row in alpha_rows}
+        better = [row["system"] for row in alpha_rows if is_shown[row["system"]] and row["difference"] > 0]
+        worse = [row["system"] for row in alpha_rows if is_shown[row["system"]] and row["difference"] < 0]
+        open_ = [row["system"] for row in alpha_rows if not is_shown[row["system"]]]
+        if baseline := found.baseline:
+            shown = [
+                f"{_names(some)} {'is' if len(some) == 1 else 'are'} {word} than {baseline}"
+                for some, word in ((better, "better"), (worse, "worse"))
+                if some
+            ]
+            sentences = [f"Shown: {'; '.join(shown)}."] if shown else []
+            if open_:
+                rest = f"{_names(open_, 'or')} differs" if shown else "any differs"
+                sentences.append(f"Not shown: that {rest} from {baseline}.")
+            return " ".join(sentences)
+        first = rows[0]["system"]
+        if not worse:
+            any_shown = any(row["rank_low"] > 1 for row in rows)
+            return f"Not shown: that {f'{first} is better than any other' if any_shown else 'any is better'}."
+        if not open_:
+            return f"Shown: {first} is better than {'all others' if len(worse) > 1 else _names(worse)}."
+        rest = f"Not shown: that it is better than {_names(open_, 'or')}."
+        return f"Shown: {first} is better than {_names(worse)}. {rest}"
+
+    def _describe_ties(self, measure: Measure) -> str:
+        found, rows = self.compared, self.compared.ranking(measure)
+        moved = [row for row in rows if row["rank_best"] != row["rank_worst"]]
+        if not moved:
+            listed = any(is_wide(found.estimate(name, measure).open_cut) for name in found.systems)
+            could = "; documents that may be missing could" if found.open_by_cuts(measure) else ""
+            return f"No order of {'the documents listed' if listed else 'ties'} changes a rank{could}."
+        ranks = list(dict.fromkeys(row["rank"] for row in moved))
+        named = f"Ranks {join_names([*map(str, ranks)], limit=MAX_NAMED)}" if len(ranks) > 1 else f"Rank {ranks[0]}"
+        if len(ranks) > 2 and ranks == list(range(ranks[0], ranks[-1] + 1)):
+            named = f"Ranks {format_ranks(ranks[0], ranks[-1])}"
+        names = {row["system"] for row in moved}
+        pairs = (two for two in _searched(found, measure) if names.issuperset(two))
+        disagree = any(found.pair(*two, measure).tools_disagree for two in pairs)
+        depend = "depend" if len(ranks) > 1 else "depends"
+        them = "them" if len(ranks) > 1 else "it"
+        return f"{named} {depend} on the order of ties{f'; tools disagree about {them}' if disagree else ''}."
+
+    def _reversed(self, measure: Measure) -> str:
+        """A difference that is shown, but that some orders of ties reverse: an alarm."""
+        found, rows = self.compared, self.compared.ranking(measure)
+        rival = found.baseline or rows[0]["system"]
+        ends = {row["system"]: (row["minimum"], row["maximum"]) for row in rows}
+        for row in rows:
+            name = row["system"]
+            overlap = ends[name][1] > ends[rival][0] + ATOL and ends[rival][1] > ends[name][0] + ATOL
+            if name == rival or not overlap or not _is_shown(row["p_value"], found.confidence):
+                continue
+            pair = found.pair(name, rival, measure)
+            if all(pair.can_lead):
+                leader, other = pair.by_expectation
+                can = "put" if pair.exact_range else "may put"
+                return f"But some orders of ties {can} {other} ahead of {leader}: report the expected values."
+        return ""
+
+    def legend(self) -> str:
+        found = self.compared
+        versus = found.baseline or "the best"
+        return (
+            f"value: expected over all orders of ties. difference: value minus that of {versus}. {self.family()} A "
+            f"difference is shown if p < {1 - found.confidence:.3g}: then its interval excludes 0. rank by tie order: "
+            f"the ranks that orders of ties allow, {ORDER_KINDS[found.orders]}."
         )
-        for pair, gap in zip(pairs, gaps, strict=True)
-    ]
 
 
-def _ties_answer(pair: PairComparison, first: str) -> str:
-    """Whether the same system is ahead however ties are ordered; if not, how often the first is."""
-    answer = pair.answers.any_tie_order
-    if answer != "no":
-        if pair.open_by_cuts:
-            return f"open if cut, else {answer}"
-        return f"{answer} (listed)" if _is_listed(pair) else answer
-    return f"no, {first}{'never ahead' if pair.ahead == 'never' else f'ahead in {pair.ahead}'}"
+# -- columns ----------------------------------------------------------------------------------------------------------
 
 
-def _is_listed(pair: PairComparison) -> bool:
-    """Whether the answer on ties is one for the documents listed alone: others may have been cut off."""
-    return pair.may_be_cut and not pair.open_by_cuts and pair.answers.any_tie_order != "no"
+def _measure_column() -> tuple[Column, Cells]:
+    return Column("measure", shown="always"), lambda row: row[0].measure
 
 
-def _queries_answer(pair: PairComparison, numbers: NumberFormat, corrected: bool) -> str:
-    """Whether the difference is significant over queries, with the p-value."""
-    answer = pair.answers.other_queries
-    name = "Holm p" if corrected else "p"
-    return answer if answer == "unknown" else f"{answer} ({name} {numbers.p_value(pair.final_p_value)})"
-
-
-def _interval(pair: PairComparison, numbers: NumberFormat) -> str:
-    return MISSING if pair.ci is None else f"[{', '.join(map(numbers.end, pair.ci))}]"
-
-
-def _drop_empty_columns(table: Table) -> Table:
-    """The table without columns that are empty in all rows."""
-    return table.take_columns(
-        place for place in range(len(table.columns)) if any(row[place] != "" for row in table.rows)
+def _difference_columns(heading: str, level: str) -> tuple[tuple[Column, Cells], ...]:
+    """Difference, interval, p and the answer on ties, of rows that are a pair and its number format."""
+    return (
+        (
+            Column("difference", heading, "right"),
+            lambda row: format_statistic(row[0].difference, "expected", row[1].signed),
+        ),
+        (Column("ci", f"[{level}]", "right"), lambda row: _interval(row[0].ci, row[1])),
+        (Column("p_value", "p", "right"), lambda row: _p(row[0].p_value if row[0].queries > 1 else None)),
+        (Column("any_tie_order", TIES_QUESTION[0].lower() + TIES_QUESTION[1:]), lambda row: _ties_answer(row[0])),
     )
 
 
-def _groups(board: Rows, column: str) -> list[list[dict[str, Any]]]:
-    """The rows of each group of two or more that are not separated."""
-    groups: dict[int, list[dict[str, Any]]] = {}
-    for row in board:
-        groups.setdefault(row[column], []).append(row)
-    return [rows for rows in groups.values() if len(rows) > 1]
+def _pair_columns(numbers: NumberFormat, default: str = "") -> tuple[tuple[Column, Cells], ...]:
+    """The other numbers of a pair, for those who ask for them; `default` adds the answer on ties."""
+    of_order = (
+        (
+            Column("ties" if not default else "difference_ties", "difference by tie order", shown="wide"),
+            _difference_ties,
+        ),
+        (Column("probability", "ahead", "right", shown="wide"), lambda row: row[0].ahead),
+        (
+            Column("std", align="right", shown="wide"),
+            lambda row: format_statistic(row[0].difference, "std", NumberFormat(4, leading_zero=False).number),
+        ),
+        (
+            Column("ci_order", "[in one order of ties]", "right", shown="wide"),
+            lambda row: _interval(row[0].ci_order, row[1]),
+        ),
+        (Column("effect", align="right", shown="wide"), lambda row: NumberFormat(2).number(row[0].effect)),
+    )
+    counts = tuple(
+        (Column(name, align="right", shown="wide"), lambda row, name=name: f"{getattr(row[0], name):,}")
+        for name in ("wins", "losses", "equal")
+    )
+    return (*of_order, *counts)
 
 
-def _describe_reversals(names: Sequence[str], pairs: Sequence[PairComparison]) -> str:
-    """How often the lower system of each pair of a group is ahead; empty if it never is."""
-    if not pairs[0].can_lead[1]:
-        return ""
-    most = "most often: " if 2 < len(names) <= MAX_SEARCHED else ""
-    each = [f"{p.b} {'leads' if p.exact_range else 'may lead'} {p.a} in {p.share_less}" for p in pairs]
-    return f" ({most}{' of random orders; '.join(each)} of random orders)"
+def _choose(columns: Sequence[tuple[Column, Cells]], rows: Sequence[Any], view: View, title: str = "") -> Table:
+    """A table of the columns that a view wants; the cells of others are not computed."""
+    cells = {column.name: show for column, show in columns}
+    empty = Table(tuple(column for column, _ in columns), [], title).choose(view)
+    return Table(empty.columns, [tuple(cells[column.name](row) for column in empty.columns) for row in rows], title)
 
 
-def _some_pairs(names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """All pairs of a few systems, else those of neighbours."""
-    return combinations(names, 2) if len(names) <= MAX_SEARCHED else pairwise(names)
+#: The names of a pair.
+_NAMES = ((Column("a", "A"), lambda row: row[0].a), (Column("b", "B"), lambda row: row[0].b))
 
 
-def _oblivious_order_differs(board: Rows) -> bool:
+def _difference_ties(row: Any) -> str:
+    return format_ties(row[0].difference, row[1], row[1].signed)
+
+
+def _alone(found: dict[tuple[str, str], dict[str, float]], name: str) -> Cells:
+    return lambda row: _p(found[row[0].a, row[0].b].get(name))
+
+
+# -- cells ------------------------------------------------------------------------------------------------------------
+
+
+def _p(value: float | None) -> str:
+    return "" if value is None else NumberFormat(3, leading_zero=False).p_value(value)
+
+
+def _interval(ends: Sequence[float | None] | None, numbers: NumberFormat) -> str:
+    """An interval of differences; an end that rounds to 0 says on which side of 0 it is."""
+    if ends is None or None in ends:
+        return MISSING
+    shown = (numbers.signed(end) if numbers.differ(end, 0.0) else numbers.end(end) for end in ends if end is not None)
+    return f"[{', '.join(shown)}]"
+
+
+def _ties_answer(pair: PairComparison) -> str:
+    """Whether the same system is ahead in every order of ties; if not, how often A is."""
+    answer = pair.answers.any_tie_order
+    if answer == "no":
+        return f"no, A {'never ahead' if pair.ahead == 'never' else f'ahead in {pair.ahead}'}"
+    if pair.open_by_cuts:
+        return f"open if cut, else {answer}"
+    return f"{answer} (of those listed)" if pair.may_be_cut else answer
+
+
+# -- small parts ------------------------------------------------------------------------------------------------------
+
+
+def _level(confidence: float) -> str:
+    return format_percent(confidence).replace(".0%", "%")
+
+
+def _is_shown(p: float | None, confidence: float) -> bool:
+    from tiewise.analysis.simultaneous import level
+
+    return p is not None and p < level(confidence)
+
+
+def _names(names: Sequence[str], last: str = "and") -> str:
+    return join_names(names, last, limit=MAX_NAMED)
+
+
+def _searched(compared: Compared, measure: Measure) -> list[tuple[str, str]]:
+    """All pairs of a few systems, the better first; of many systems, each against the best; or the baseline."""
+    names = compared.ranking(measure)["system"]
+    if compared.baseline or len(names) > MAX_SEARCHED:
+        rival = compared.baseline or names[0]
+        return [(name, rival) for name in names if name != rival]
+    if len(names) == 2:
+        return [next((pair.a, pair.b) for pair in compared.pairs())]
+    return list(combinations(names, 2))
+
+
+def _order_differs(expected: Sequence[float], oblivious: Sequence[float]) -> bool:
     """Whether two systems are in another order, or equal, by their oblivious values."""
-    columns = (np.array(board[name], dtype=np.float64).round(12) for name in ("expected", "oblivious"))
-    expected, oblivious = (np.sign(values[:, None] - values) for values in columns)
-    return bool((expected != oblivious).any())
+    rows = [(round(e, 12), round(o, 12)) for e, o in zip(expected, oblivious, strict=True)]
+    return any(((a > c) - (a < c)) != ((b > d) - (b < d)) for (a, b), (c, d) in combinations(rows, 2))

@@ -17,23 +17,20 @@ from tiewise.analysis.comparison.distribution import Distribution, add_distribut
 from tiewise.analysis.comparison.shared_order import TiedDocuments, sample_shared_orders
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
+from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import sum_over_queries
+from tiewise.metrics.catalogue import Judged
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates, Methods
 from tiewise.metrics.tool_rules import TOOLS, Rule
-from tiewise.ties.counted import DTYPES
+from tiewise.ties.counted import DTYPES, Counted
+from tiewise.ties.orders import ORDER_NAMES, TOOL_ORDERS
 
-__all__ = ["ORDER_NAMES", "Aligned", "PrintedValue", "System", "align"]
+__all__ = ["Aligned", "PrintedValue", "System", "align"]
 
-#: Orders in which tools list ties, applied to a measure as it is defined here.
-ORDER_NAMES = {
-    "given": "the order of the file",
-    "docid-desc": "the order by descending ids",
-    "docid-asc": "the order by ascending ids",
-}
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
 #: About how many documents all sampled orders of one run may sort, beyond the least number of orders.
@@ -62,6 +59,7 @@ class System:
         self._printed: dict[Measure, dict[str, PrintedValue]] = {}
         self._sums: dict[Measure, Distribution] = {}
         self._shared_sums: dict[Measure, Floats] = {}
+        self._judged: dict[int, tuple[float, float] | None] = {}
 
     @property
     def oblivious(self) -> str | None:
@@ -79,7 +77,10 @@ class System:
 
     def kept(self, measure: Measure) -> NDArray[np.bool_]:
         """Which of the judged queries its estimates have, (n_judged_queries,)."""
-        queries = self.estimates[measure].queries
+        return self._are_in(self.estimates[measure].queries)
+
+    def _are_in(self, queries: Sequence[str]) -> NDArray[np.bool_]:
+        """Which of the judged queries these are."""
         if len(queries) == len(self._evaluation.qrels.queries):
             return np.ones(len(queries), dtype=bool)
         known = set(queries)
@@ -136,13 +137,39 @@ class System:
             self._shared_sums[measure] = added + self.constant(measure, kept)
         return self._shared_sums[measure]
 
+    # -- judgments ----------------------------------------------------------------------------------------------
+
+    def judged(self, k: int) -> tuple[float, float] | None:
+        """The shares of its first k ranks that are judged, and that are not; None if only some tie groups are known.
+
+        The two are below 1 together where lists are shorter.
+        """
+        if k not in self._judged:
+            try:
+                each = self.report.at(Judged @ k).per_query(Judged @ k)
+            except InputError:
+                self._judged[k] = None
+            else:
+                listed = np.minimum(self._evaluation.ties.limit[self._are_in(each.queries)], k) / k
+                judged = float(each.expected.mean())
+                self._judged[k] = judged, float(listed.mean()) - judged
+        return self._judged[k]
+
+    def unjudged(self, measures: Sequence[Measure]) -> Unjudged | None:
+        """The bounds over all labels of unjudged documents; None if only tie groups are known."""
+        options, source = self._evaluation.options, self._evaluation.source
+        if source is None or isinstance(source, Counted) or options.judged_only:
+            return None
+        whole = options.to_dict() | {"drop_self": False, "distances": False}  # the source is so already
+        return unjudged(self._evaluation.qrels, source.rows(), measures, **whole)
+
     # -- tools --------------------------------------------------------------------------------------------------
 
     def printed(self, measure: Measure) -> dict[str, PrintedValue]:
         """What each known tool prints, and the value of the measure in each order that one of them uses."""
         if not self._printed:
             counted = self._evaluation.counted
-            if not all(counted.has(order, dtype) for order in ORDER_NAMES for dtype in DTYPES):
+            if not all(counted.has(order, dtype) for order in TOOL_ORDERS for dtype in DTYPES):
                 return {}
             table = self.report.oblivious_by_tool()
             for one in self.estimates:
@@ -158,7 +185,7 @@ class System:
         kept = self.kept(measure)
         if not kept.any():
             return {}
-        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in ORDER_NAMES}
+        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in TOOL_ORDERS}
         return {
             ORDER_NAMES[order]: PrintedValue(measure.aggregation.of_values(value[kept]), True)
             for order, value in values.items()

@@ -5,117 +5,51 @@ name without the underscore; the class attribute `aliases` holds the spellings o
 `moments` of its own, that is the closed form for a tie group of `size` documents (`inside` of them within the cutoff)
 after `start` others, with `relevant` relevant documents in it and `seen` above it.
 
-The measures are listed everywhere in the order of these imports.
+The measures are listed everywhere in the order of these imports; `__all__` of a family
+names its measures.
 """
 
-from tiewise.metrics.catalogue.sets import (
-    F,
-    F1,
-    Hits,
-    Judged,
-    NumNonrelJudgedRet,
-    NumQ,
-    NumRel,
-    NumRelRet,
-    NumRet,
-    P,
-    R,
-    RelativeP,
-    Rprec,
-    RprecMult,
-    SetAP,
-    SetF,
-    SetP,
-    SetR,
-    SetRelativeP,
-    Unj,
-    Utility,
+from tiewise.metrics.catalogue import (
+    sets,
+    first_relevant,
+    average_precision,
+    interpolated_precision,
+    discounted_gain,
+    normalized_gain,
+    cascades,
+    user_models,
+    preferences,
+    compatibility,
+    geometric_means,
+    diversity,
 )
-from tiewise.metrics.catalogue.first_relevant import RR, Success
-from tiewise.metrics.catalogue.average_precision import AP, YAAP, infAP
-from tiewise.metrics.catalogue.interpolated_precision import ElevenPointAP, IPrec
-from tiewise.metrics.catalogue.discounted_gain import DCG, RBP, RBPresid, TrecRBP, nDCG
-from tiewise.metrics.catalogue.normalized_gain import G, RnDCG, nDCGRel
-from tiewise.metrics.catalogue.cascades import ERR, nERR
-from tiewise.metrics.catalogue.user_models import BPM, INSQ, INST, NERR8, NERR9, NERR10, NERR11, SDCG
-from tiewise.metrics.catalogue.preferences import AUC, Accuracy, Bpref, binG
-from tiewise.metrics.catalogue.compatibility import Compat
-from tiewise.metrics.catalogue.geometric_means import GMAP, GMBpref, LogAP, LogBpref
-from tiewise.metrics.catalogue.diversity import (
-    AP_IA,
-    ERR_IA,
-    NRBP,
-    P_IA,
-    STREC,
-    alpha_DCG,
-    alpha_nDCG,
-    nERR_IA,
-    nNRBP,
-)
+from tiewise.metrics.catalogue.sets import *
+from tiewise.metrics.catalogue.first_relevant import *
+from tiewise.metrics.catalogue.average_precision import *
+from tiewise.metrics.catalogue.interpolated_precision import *
+from tiewise.metrics.catalogue.discounted_gain import *
+from tiewise.metrics.catalogue.normalized_gain import *
+from tiewise.metrics.catalogue.cascades import *
+from tiewise.metrics.catalogue.user_models import *
+from tiewise.metrics.catalogue.preferences import *
+from tiewise.metrics.catalogue.compatibility import *
+from tiewise.metrics.catalogue.geometric_means import *
+from tiewise.metrics.catalogue.diversity import *
 
-__all__ = [
-    "AP",
-    "AP_IA",
-    "AUC",
-    "Accuracy",
-    "BPM",
-    "Bpref",
-    "Compat",
-    "DCG",
-    "ERR",
-    "ERR_IA",
-    "ElevenPointAP",
-    "F",
-    "F1",
-    "G",
-    "GMAP",
-    "GMBpref",
-    "Hits",
-    "INSQ",
-    "INST",
-    "IPrec",
-    "Judged",
-    "LogAP",
-    "LogBpref",
-    "NERR8",
-    "NERR9",
-    "NERR10",
-    "NERR11",
-    "NRBP",
-    "NumNonrelJudgedRet",
-    "NumQ",
-    "NumRel",
-    "NumRelRet",
-    "NumRet",
-    "P",
-    "P_IA",
-    "R",
-    "RBP",
-    "RBPresid",
-    "RR",
-    "RelativeP",
-    "RnDCG",
-    "Rprec",
-    "RprecMult",
-    "SDCG",
-    "STREC",
-    "SetAP",
-    "SetF",
-    "SetP",
-    "SetR",
-    "SetRelativeP",
-    "Success",
-    "TrecRBP",
-    "Unj",
-    "Utility",
-    "YAAP",
-    "alpha_DCG",
-    "alpha_nDCG",
-    "binG",
-    "infAP",
-    "nDCG",
-    "nDCGRel",
-    "nERR",
-    "nERR_IA",
-    "nNRBP",
-]
+#: The names of the measures by family.
+FAMILIES: dict[str, list[str]] = {
+    "sets and counts": sets.__all__,
+    "first relevant document": first_relevant.__all__,
+    "average precision": average_precision.__all__,
+    "interpolated precision": interpolated_precision.__all__,
+    "discounted gain": discounted_gain.__all__,
+    "other gains": normalized_gain.__all__,
+    "cascades": cascades.__all__,
+    "user models (C/W/L)": user_models.__all__,
+    "preferences": preferences.__all__,
+    "compatibility": compatibility.__all__,
+    "geometric means": geometric_means.__all__,
+    "diversity": diversity.__all__,
+}
+#: The names of all measures. There is no `__all__`: type checkers cannot add up lists.
+MEASURES = tuple(name for names in FAMILIES.values() for name in names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,7 @@ class _YAAP(Binary):
     takes_cutoff = False
     additive = False
     aliases = ("yaap",)
+    limits = (-math.inf, math.inf)
 
     def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         return self.gain(documents.label), 0.0

@@ -21,6 +21,7 @@ class _Cascade(Measure):
     """A reader goes down the list and stops at a document with probability gain = (2^label − 1) / 2^max."""
 
     max: float = param(4, above=0, below=1000, shown=True)
+    limits = (0.0, 1.0)
 
     def gain(self, label: Floats) -> Floats:
         return exponential_gain(clip_labels(self.max, label, self)) / 2.0**self.max

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,7 @@ class _DCG(_Discounted):
     """
 
     aliases = ("dcg_burges:gains='exp'",)
+    limits = (-math.inf, math.inf)
 
     def gain(self, label: Floats) -> Floats:
         gain = super().gain(label)

@@ -10,7 +10,7 @@ from tiewise.metrics.grouped_judgments import GroupBlock
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import row_sum
 
-__all__ = ["RR", "Success", "first_moments"]
+__all__ = ["RR", "Success"]
 
 
 class _First(Binary):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import ClassVar
 
 import numpy as np
@@ -69,6 +70,8 @@ class _Geometric(_Floored):
 
 class _Log(_Floored):
     """The logarithm of another measure."""
+
+    limits = (-math.inf, 0.0)
 
     def values(self, order: Order) -> Floats:
         logs: Floats = np.log(super().values(order))

@@ -15,7 +15,7 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 
-__all__ = ["ElevenPointAP", "IPrec", "Interpolated"]
+__all__ = ["ElevenPointAP", "IPrec"]
 
 #: Above this cost in one query (the square of the number of possible precisions) a distribution is not computed.
 LATTICE_COST = 1e6

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 
@@ -32,6 +33,7 @@ class Binary(Measure):
     """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
     rel: float = param(1, least=0)
+    limits = (0.0, 1.0)
 
 
 def spell_numbers(text: str) -> str:
@@ -69,6 +71,11 @@ class LevelGains(Measure):
     """Measures with gains: the label, unless `gains` gives the label another one (``gains="1=5,2=9"``)."""
 
     gains: str = param("linear", choices=("linear",), text=spell_levels)
+
+    @property
+    def limits(self) -> tuple[float, float]:  # type: ignore[override]
+        """From 0 to 1, unless the gains of some labels are given."""
+        return (-math.inf, math.inf) if self.levels else (0.0, 1.0)
 
     @cached_property
     def levels(self) -> Mapping[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,8 @@ class _Hits(Binary):
     >>> Hits.of("(10)1", k=2)
     Hits@2 1.0000
     """
+
+    limits = (0.0, math.inf)
 
 
 Hits = measure(_Hits)
@@ -319,6 +322,8 @@ class _Utility(Binary, _OfCount):
     >>> Utility(a=2, c=-1).of("(100)1-|1")
     Utility(a=2, c=-1) 0.0000
     """
+
+    limits = (-math.inf, math.inf)
 
     takes_cutoff = False
     value_range = (np.nan, np.nan)

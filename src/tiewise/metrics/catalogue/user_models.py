@@ -35,9 +35,6 @@ __all__ = [
     "NERR10",
     "NERR11",
     "SDCG",
-    "Reading",
-    "UserModel",
-    "explain_clipped_labels",
 ]
 
 #: How many ranks a user reads at most, if there is no cutoff, and the largest cutoff: there is a weight for each rank.
@@ -74,6 +71,7 @@ class UserModel(Measure):
 
     min_rel: float = param(0, least=0)
     max_rel: float = param(1, above=0, shown=True)
+    limits = (0.0, 1.0)
 
     def __init__(self, /, **params: Any):
         super().__init__(**params)

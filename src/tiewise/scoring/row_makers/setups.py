@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from tiewise.errors import InputError
+from tiewise.results.optional import need
 from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.blocks import split
 from tiewise.scoring.options import SCORE_DTYPES
 from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
-from tiewise.scoring.storage import Storage
-from tiewise.tables.optional import need
+from tiewise.scoring.storage import Storage, make_storage
 
 __all__ = ["SCORES", "STORAGE", "Setup", "bytes_per_vector", "default_setups", "shorten", "store"]
 
-#: Bits for each dimension of a stored vector.
-STORAGE = {"float32": 32, "float16": 16, "bfloat16": 16, "float8": 8, "int8": 8, "int4": 4, "binary": 1}
+#: The types of stored vectors.
+STORAGE = ("float32", "float16", "bfloat16", "float8", "int8", "int4", "binary")
 #: The types of scores.
 SCORES = ("float32", *SCORE_DTYPES)
 
@@ -38,7 +38,8 @@ class Setup:
       stored as documents are, unless the notation says otherwise.
     - `scores`: the type of the scores: float32, float16, bfloat16 or float8.
     - `dims`: only the first dimensions are kept, as for Matryoshka embeddings.
-    - `rescore`: so many of the first documents are scored again with the float32 vectors.
+    - `rescore`: so many of the first documents, and all that tie with the last of them, are scored again with the
+      float32 vectors of the same encoder.
     - `encoder`: the name of other vectors of the same queries and documents, from a model that runs in another type.
 
     >>> Setup.parse("float32:int8@256+100")
@@ -175,13 +176,18 @@ def _dtype(backend: Any, kind: str) -> Any:
     return backend.dtype(name)
 
 
-def bytes_per_vector(setup: Setup, dims: int, n: int) -> float:
-    """The memory of a document vector, with its share of the scales; not of the vectors for rescoring."""
-    kept = dims if setup.dims is None else min(setup.dims, dims)
-    size = -(-kept * STORAGE[setup.docs] // 8)
-    if setup.docs == "float8":
-        return size + 4.0
-    return size + (8 * kept / max(n, 1) if setup.docs in ("int8", "int4") else 0.0)
+def bytes_per_vector(docs: Array, kind: str) -> float:
+    """The memory of one of the vectors in a type, with its share of the scales; not of those for rescoring.
+
+    >>> import numpy as np
+    >>> docs = np.zeros((100, 12), np.float32)
+    >>> [bytes_per_vector(docs, kind) for kind in ("float32", "int8", "binary")]
+    [48.0, 12.96, 2.0]
+    """
+    backend, (n, dims) = backend_of(docs), docs.shape
+    one = store(backend.zeros((1, dims), backend.dtype("float32")) + 1, kind, "dot", "documents")
+    scales = [] if not isinstance(one, Quantized) or one.low is None else [one.low, one.step]
+    return make_storage(one, "documents", "dot").nbytes + sum(array.nbytes for array in scales) / n
 
 
 def shorten(vectors: Array, setup: Setup) -> Array:

@@ -7,15 +7,16 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from tiewise.analysis.protocols import Row
 from tiewise.caching import cached_property
 from tiewise.data.runs import Run
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io.memory_run import MemoryRun
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.blocks import split
-from tiewise.scoring.collections import Collection
-from tiewise.scoring.full_ranking import VECTOR_ORDERS
+from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.options import require_int
 from tiewise.scoring.quantised import BLOCK, Quantized
@@ -45,7 +46,8 @@ def vectors(
     - `names`: the ways, as ``ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE``, all but DOCS optional: ``"bfloat16"``,
       ``"float32:int8"`` (float32 queries, int8 documents), ``"float32/bfloat16"`` (float32 vectors, bfloat16 scores),
       ``"binary+100"`` (the first 100 scored again in float32), ``"float32@256"`` (the first 256 dimensions). Types are
-      float32, float16, bfloat16, float8, int8, int4 and binary. By default a selection, float32 first.
+      float32, float16, bfloat16, float8, int8, int4 and binary. By default a selection, float32 first. Documents that
+      tie with the 100th are scored again too, all of them, so that no order of ties decides; a note says how many.
     - `fn`: cosine, dot or euclidean; binary codes are compared by their equal bits.
     - `encoders`: vectors of the same queries and documents from the model in another type, by name; the row
       ``"bfloat16>float32"`` takes those that are called bfloat16.
@@ -66,16 +68,18 @@ def vectors(
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
     given = _Vectors(queries, docs, query_ids, doc_ids, encoders or {}, fn, lengths[0])
-    n, dims = given.docs.shape
-    chosen = default_setups(dims, encoders or ()) if names is None else list(map(Setup.parse, _as_list(names)))
+    default = default_setups(given.docs.shape[1], encoders or ())
+    chosen = default if names is None else list(map(Setup.parse, _as_list(names)))
     runs = {str(setup): VectorRun(given, setup) for setup in chosen}  # an error now, not after minutes
+    exact = next((name for name, run in runs.items() if (run.setup.docs, run.setup.encoder) == ("float32", None)), None)
+    notes = {} if exact is None else {exact: _note_rounded(given.queries, given.docs)}
     return {
         name: Row(
             run,
-            bytes=bytes_per_vector(run.setup, dims, n),
+            bytes=bytes_per_vector(given.select(run.setup)[1], run.setup.docs),
             seconds=run.time(repeats) if repeats else None,
             timed="Tiewise's search" if repeats else "",
-            note=f"also reads full vectors, {4 * dims:,} bytes each." if run.setup.rescore else "",
+            note=run.describe_rescoring() or notes.get(name, ""),
         )
         for name, run in runs.items()
     }
@@ -110,7 +114,22 @@ class VectorRun(RunSource):
         found = collection.search(queries, setup.rescore or given.depth, query_ids=given.query_ids)
         if setup.rescore is None:
             return found
-        return given.exact.rescore(found, given.queries, query_ids=given.query_ids)
+        queries, exact = given.exact(setup)
+        return exact.rescore(found, queries, query_ids=given.query_ids)
+
+    def describe_rescoring(self) -> str:
+        """What is read to score documents again, and how many if that is more than the setup says; else empty."""
+        depth = self.setup.rescore
+        if depth is None:
+            return ""
+        full = bytes_per_vector(self._vectors.select(Setup(encoder=self.setup.encoder))[1], "float32")
+        note = f"also reads full vectors, {full:,.0f} bytes each."
+        with prefix_errors(f"Row '{self.setup}'"):
+            count = len(self._run) / len(self._run.queries)
+        if count <= depth:
+            return note
+        more = f"{count:,.1f}".removesuffix(".0")
+        return f"{note} It scores {more} documents a query: ties across rank {depth} are all rescored."
 
     def time(self, repeats: int) -> float:
         """The seconds of a search for all queries at once, the mean of some. Vectors are stored before, once."""
@@ -167,6 +186,7 @@ class _Vectors:
         self.query_ids, self.doc_ids = (None if one.are_made_up else one.all for one in ids)
         self.fn, self.depth = fn, depth
         self._stored: tuple[Setup, Any, Collection] | None = None
+        self._exact: dict[str | None, tuple[Any, Collection]] = {}
 
     def select(self, setup: Setup) -> tuple[Array, Array]:
         """The queries and documents of a setup, before they are stored."""
@@ -186,10 +206,11 @@ class _Vectors:
             self._stored = setup, *self._store(setup)
         return self._stored[1:]
 
-    @cached_property
-    def exact(self) -> Collection:
-        """The documents in float32, for scoring again."""
-        return self._store(Setup())[1]
+    def exact(self, setup: Setup) -> tuple[Any, Collection]:
+        """The queries and documents in float32 of the encoder of a setup, for scoring again."""
+        if setup.encoder not in self._exact:
+            self._exact[setup.encoder] = self._store(Setup(encoder=setup.encoder))
+        return self._exact[setup.encoder]
 
     def _store(self, setup: Setup) -> tuple[Any, Collection]:
         given, documents = self.select(setup)
@@ -229,3 +250,33 @@ def _matrix(given: Any, what: str) -> Array:
             large = "" if is_low_precision(name) else ", or a number too large for float32"
             raise InputError(f"Row {row} of the {what} holds NaN or infinity{large}, counted from 0. Remove it.")
     return array
+
+
+def _note_rounded(*matrices: Array) -> str:
+    """The note on vectors that are not from a model in float32, by their numbers; empty if they may be."""
+    kinds = [kind for kind in map(_find_rounding, matrices) if kind]
+    if not kinds:
+        return ""
+    return (
+        f"the vectors hold only numbers of {kinds[0]}. If a model in {kinds[0]} made them, give those of the model in "
+        "float32, and these as an encoder."
+    )
+
+
+def _find_rounding(matrix: Array) -> str | None:
+    """The type of 16 bits to which all numbers were rounded, as far as can be seen; whole numbers tell nothing."""
+    backend, name = backend_of(matrix), dtype_name(matrix.dtype)
+    if is_low_precision(name):
+        return name
+    kinds, is_whole = {"bfloat16", "float16"}, True
+    for rows in split(slice(0, len(matrix)), max(BLOCK // matrix.shape[1], 1)):
+        block = np.ascontiguousarray(backend.to_numpy(matrix[rows]), dtype=np.float32)
+        is_whole = is_whole and bool((block == np.trunc(block)).all())
+        with np.errstate(over="ignore"):
+            if (block.astype(np.float16) != block).any():
+                kinds.discard("float16")
+        if (block.view(np.uint32) & 0xFFFF).any():  # bfloat16 is the first half of float32
+            kinds.discard("bfloat16")
+        if not kinds:
+            return None
+    return None if is_whole else min(kinds)  # most numbers of bfloat16 are also float16

@@ -1,0 +1,269 @@
+"""`Reports`: what an evaluation shows, of one run or of several.
+
+Runs stand one below the other, with a group of columns for each measure. If that is too wide for a line, and for one
+run, each row is one measure of one run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tiewise.analysis.incomplete_runs import caption_notes, cut_note
+from tiewise.analysis.reports import Report
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
+from tiewise.results.base import Result
+from tiewise.results.estimates import draw, drop_empty, shows_ties, statistic_cells, statistic_columns
+from tiewise.results.model import Column, Paragraph, Part, Section, Table
+from tiewise.results.text import table_width
+from tiewise.results.view import View
+from tiewise.results.wording import NumberFormat, count_noun, format_percent, merge_notes, spell_command
+
+__all__ = ["REPORT_COLUMNS", "Reports", "iterate_queries"]
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
+#: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
+#: apply.
+REPORT_COLUMNS = {
+    "run": "the name of the run: its file's name without folder and suffix",
+    "measure": "the measure in its canonical spelling",
+    "query": "the query's id, or `all` for the mean over queries (the sum, for counts)",
+    "expected": "the mean over all orders of the tied documents: the value under a random order",
+    "ci_low": "the 95% interval of the mean for other queries (Student's t): its lower end",
+    "ci_high": "its upper end",
+    "minimum": "the lowest value that an order of the tied documents can give",
+    "maximum": "the highest",
+    "std": "the standard deviation over all orders",
+    "oblivious": "the value that one fixed order gives (`--oblivious`), as a tie-oblivious tool prints it",
+    "bias": "oblivious − expected: the effect of that one order",
+    "range": "maximum − minimum: how far the order of ties alone can move the value",
+    "z": "bias / std: beyond ±4, check whether the order depends on the labels",
+    "residual": "what unjudged and unseen documents could still add (RBP)",
+    "cut_lower": "the lowest that `expected` can be if lists were cut inside their last tie group",
+    "cut_upper": "the highest",
+    "expected_method": "how `expected` was found: `exact`, or `sampled` from random orders",
+    "extremes_method": "how `minimum` and `maximum` were found: `exact`, `bound` or `sampled`",
+    "std_method": "how `std` was found: `exact` or `sampled`",
+    "standard_error": "the standard error of `expected`, if that was sampled",
+}
+
+#: The keys of `Report.to_dict` and of JSON.
+REPORT_KEYS = {
+    "provenance": "version, files with their SHA-256, options, and how many queries and rows were there or tied",
+    "sentence": "what ties do to the numbers, and what to report",
+    "notes": "what a reader should know",
+    "measures": "by measure the mean over queries: expected, ci, minimum, maximum, std, oblivious, range, bias, z, "
+    "residual, cut, and how each was found",
+    "queries": "with `-q`: the same by measure and query",
+}
+
+EXPLANATION = (
+    "value: the mean over all orders of tied documents, that of a random order. ±95%: half of the interval for other "
+    "queries of the same kind (Student's t), for one run alone: runs have their queries in common, so two of them are "
+    "compared by {}. by tie order: the lowest and the highest value that an order of tied documents can give, the "
+    "worst case in every query; same: it changes no digit shown. {}: the value in that one order, and bias: less the "
+    "expected one; z: bias / std."
+)
+
+
+class Reports(Result, Mapping[str, Report]):
+    """Reports by the names of their runs; the name of a single one may be empty."""
+
+    _schema = "tiewise/evaluation/1"
+
+    def __init__(self, reports: Mapping[str, Report]):
+        self._reports = dict(reports)
+
+    def __getitem__(self, name: str) -> Report:
+        return self._reports[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._reports)
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    @property
+    def measures(self) -> tuple[Measure, ...]:
+        """The measures of all reports."""
+        return next(iter(self.values())).measures
+
+    @property
+    def notes(self) -> list[str]:
+        """What a reader should know; of several runs, with the names of the runs for which it is true."""
+        if len(self) == 1:
+            return list(next(iter(self.values())).notes)
+        on_cuts = cut_note(self)
+        others = merge_notes((name, report.other_notes) for name, report in self.items())
+        return [*([on_cuts] if on_cuts else []), *others]
+
+    def sentence(self, numbers: NumberFormat) -> str:
+        """What ties do to these numbers, and what to report."""
+        constant = {name: report.constant_lists for name, report in self.items() if report.is_constant}
+        if constant:
+            name, lists = max(constant.items(), key=lambda one: one[1])
+            of = f" of {name}" if len(self) > 1 else ""
+            return f"All scores of {count_noun(lists, 'list')}{of} are equal: the number says nothing about the system."
+        found = {
+            (name, measure): report[measure]
+            for name, report in self.items()
+            for measure in report
+            if not measure.total and shows_ties(report[measure], numbers)
+        }
+        if not found:
+            return "No order of ties changes a digit shown." if self._knows_ties else ""
+        most = max(found, key=lambda key: _share_of_interval(found[key]))
+        if _share_of_interval(found[most]) < 1:  # then the first measure that ties move
+            first = next(measure for measure in self.measures if any(one == measure for _, one in found))
+            most = max((key for key in found if key[1] == first), key=lambda key: _share_of_interval(found[key]))
+        (name, measure), mean = most, found[most]
+        moved = f"Ties move {name if len(self) > 1 else measure}"
+        what = f"{measure} " if len(self) > 1 and len(self.measures) > 1 else ""
+        value = f"report {what}{numbers.number(mean.expected)}"
+        if _share_of_interval(mean) < 1:
+            return f"{moved} less than other queries would: {value}."
+        ends = f"{value} and its range, {numbers.number(mean.minimum)} to {numbers.number(mean.maximum)}"
+        return f"{moved}{' at least as much as other queries would' if mean.half_width else ''}: {ends}."
+
+    @property
+    def _knows_ties(self) -> bool:
+        return all(report._tally.tied_rows is not None for report in self.values())
+
+    # -- what is shown ----------------------------------------------------------------------------------------
+
+    def _section(self, view: View) -> Section:
+        by_run, by_measure = self._table_by_run(view), self._table_by_measure(view)
+        is_narrow = len(self) > 1 or view.per_query
+        table = by_run if is_narrow and table_width(by_run) <= view.width else by_measure
+        sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
+        parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *([sentence] if sentence else [])]
+        if view.explain:
+            parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
+            for name, report in self.items():
+                title = name if len(self) > 1 else ""
+                parts += ["", *replace_titles(report.oblivious_by_tool()._section(view), title).parts]
+        return Section(parts, self._title, self.notes)
+
+    @property
+    def _title(self) -> str:
+        numbers = sorted({report.queries for report in self.values()})
+        queries = f"{numbers[0]:,}–{numbers[-1]:,} queries" if len(numbers) > 1 else ""
+        queries = queries or count_noun(numbers[0], "query", "queries")
+        if len(self) > 1:
+            return queries
+        ((name, report),) = self.items()
+        known = report._tally
+        tied = "" if known.rows is None else f"{format_percent(known.tied_share)} of {known.rows:,} rows tied"
+        return " · ".join(filter(None, (name, queries, tied)))
+
+    @property
+    def _order(self) -> str:
+        """The tools, or the orders, of the oblivious values."""
+        return ", ".join(next(iter(self.values())).oblivious_orders)
+
+    def _legend(self, table: Table) -> Iterator[str]:
+        names, words = {column.name for column in table.columns}, []
+        if "ci" in names:
+            words.append(f"±95%: other queries (two runs: {spell_command('compare')})")
+        if "ties" in names and any(str(value) != "same" for value in table.values("ties")):
+            words.append("by tie order: lowest – highest")
+        if words:
+            yield " · ".join(words)
+
+    def _table_by_run(self, view: View) -> Table:
+        rows, summary = list[tuple[Any, ...]](), set[int]()
+        for name, report in self.items():
+            tied = format_percent(report._tally.tied_share)
+            for query, is_mean, found in iterate_queries(report, view):
+                cells = [
+                    cell
+                    for measure in self.measures
+                    for cell in statistic_cells(found.get(measure), view.numbers, is_count=measure.total)
+                ]
+                if view.per_query and is_mean:
+                    summary.add(len(rows))
+                rows.append((name, query, tied if is_mean else "", *cells))
+        groups = [statistic_columns(str(measure), self._order) for measure in self.measures]
+        columns = (*_NAMES, Column("tied", align="right", shown="always"), *(one for group in groups for one in group))
+        return self._finish(Table(columns, rows, summary=frozenset(summary)), view)
+
+    def _table_by_measure(self, view: View) -> Table:
+        rows, summary = list[tuple[Any, ...]](), set[int]()
+        for measure in self.measures:
+            for name, report in self.items():
+                tied = format_percent(report._tally.tied_share) if len(self) > 1 else ""
+                for query, is_mean, found in iterate_queries(report, view):
+                    if measure in found:
+                        if view.per_query and is_mean:
+                            summary.add(len(rows))
+                        cells = statistic_cells(found[measure], view.numbers, is_count=measure.total)
+                        rows.append((str(measure), name, query, tied if is_mean else "", *cells, draw(found[measure])))
+        tied_column = Column("tied", align="right", shown="always")
+        statistics = (*statistic_columns(order=self._order), Column(""))
+        columns = (Column("measure", shown="always"), *_NAMES, tied_column, *statistics)
+        cross = f"; cross: {self._order}" * bool(self._order)
+        legend = f"Bar: lowest to highest by tie order; line: expected{cross}."
+        drawn = any(estimate.tied for report in self.values() for estimate in map(report.__getitem__, report))
+        table = Table(columns, rows, summary=frozenset(summary), bar_legend=legend if drawn else "")
+        return self._finish(table, view)
+
+    def _finish(self, table: Table, view: View) -> Table:
+        """The table with the columns that were asked for, and without names that say nothing."""
+        dropped = {"run"} if len(self) == 1 else set()
+        dropped |= set() if view.per_query else {"query"}
+        chosen = drop_empty(table.choose(view), view)
+        kept = [
+            place
+            for place, column in enumerate(chosen.columns)
+            if column.name not in dropped and (column.name != "tied" or any(row[place] for row in chosen.rows))
+        ]
+        return chosen.take_columns(kept)
+
+    def _latex(self, view: View) -> str:
+        from tiewise.results.latex import render_latex
+
+        section = self._section(replace(view, explain=False))
+        tables = [replace(one, notes=(*one.notes, *caption_notes(self))) for one in section.tables]
+        return render_latex(Section(tables, f"{section.title}: means over all orders of tied documents"))
+
+    def _records(self, view: View) -> Table:
+        return Table.of_records(REPORT_COLUMNS, self._rows(view))
+
+    def _rows(self, view: View) -> Iterator[dict[str, Any]]:
+        for name, report in self.items():
+            for row in report._rows(view):
+                yield {"run": name, **row}
+
+    def _document(self, view: View) -> dict[str, Any]:
+        runs = [{"name": name, **report._to_dict(view)} for name, report in self.items()]
+        return runs[0] if len(runs) == 1 else {"runs": runs}
+
+
+_NAMES = (Column("run", shown="always"), Column("query", shown="always"))
+
+
+def replace_titles(section: Section, name: str) -> Section:
+    """A section whose tables are about one run of several."""
+    if not name:
+        return section
+    named = [replace(one, title=f"{name}: {one.title}") if isinstance(one, Table) else one for one in section.parts]
+    return replace(section, parts=named)
+
+
+def iterate_queries(report: Report, view: View) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:
+    """Each query, then the mean as ``all``; whether it is the mean; and the estimates that it has."""
+    columns = {measure: report.per_query(measure) for measure in report}
+    if view.per_query:
+        for query in dict.fromkeys(query for column in columns.values() for query in column):
+            yield query, False, {measure: column[query] for measure, column in columns.items() if query in column}
+    if view.summary:
+        yield "all", True, {measure: report[measure] for measure in report}
+
+
+def _share_of_interval(mean: Estimate) -> float:
+    """Half the range by tie order, over half the interval over queries; infinite if that is not known."""
+    return (mean.range or 0.0) / 2 / mean.half_width if mean.half_width else np.inf

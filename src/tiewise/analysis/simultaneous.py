@@ -1,0 +1,268 @@
+"""Differences of systems tested at once: an interval and a p-value of one kind for each.
+
+The differences of a comparison are one family: every pair of systems, or every system against a baseline, in every
+measure. The largest statistic of the family, drawn where no two systems differ, gives one critical value for all
+intervals, and the p-value of each difference. So an interval excludes 0 exactly if p < α, with α = 1 − confidence, and
+the probability that any system is falsely shown to be better is about α, also if the best one is chosen after looking.
+
+- ``max-t``: the largest paired t-statistic. Each has its own standard error. Means are drawn from a normal distribution
+  with the systems' covariance; few queries estimate it badly, so it is shrunk towards independent systems.
+- ``tukey``: randomised Tukey HSD (Carterette 2012), the largest difference if the systems change places at random in
+  each query. Intervals of one measure have one width.
+
+Draws are of systems, not of pairs; they depend on the values alone, not on names or on the order of the systems.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.analysis.significance import ATOL, sum_in_blocks
+from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.aggregation import sum_over_queries
+
+__all__ = ["TESTS", "Family", "Test", "Tested", "level"]
+
+Test = Literal["max-t", "tukey"]
+TESTS: tuple[Test, ...] = get_args(Test)
+
+#: The most draws of the largest statistic, and the fewest.
+MAX_DRAWS, MIN_DRAWS = 20_000, 1_000
+#: About how many numbers all draws may take: differences and normal numbers of max-t, places of tukey.
+MAX_NUMBERS = 100_000_000
+#: How many numbers of draws are held at once.
+BLOCK = 1 << 17
+
+
+def level(confidence: float) -> float:
+    """α: a difference with a p-value below this is shown.
+
+    >>> level(0.95)
+    0.05
+    """
+    return round(1 - float(confidence), 12)
+
+
+@dataclass(frozen=True)
+class Tested:
+    """One difference of a family."""
+
+    p_value: float
+    ci: tuple[float, float] | None  #: None for one query, and if all of too few differences are the same
+
+
+class Family:
+    """All differences of some systems in some measures, tested at once.
+
+    `values` has an array for each measure, (n_queries, n_systems), and `kept` says which of all queries these are.
+    `baseline` is the column of the system that all others are compared with; None: all pairs.
+
+    >>> scores = np.array([[0.3, 0.1], [0.5, 0.4], [0.9, 0.6]])
+    >>> tested = Family([scores], [np.ones(3, dtype=bool)]).test(0, 1)
+    >>> round(tested.p_value, 4), [round(end, 3) for end in tested.ci]
+    (0.0742, [-0.048, 0.448])
+    """
+
+    def __init__(
+        self,
+        values: Sequence[Floats],
+        kept: Sequence[NDArray[np.bool_]],
+        *,
+        baseline: int | None = None,
+        test: Test = "max-t",
+        confidence: float = 0.95,
+        seed: int = 0,
+    ):
+        self.alpha, self._is_tukey = level(confidence), test == "tukey"
+        order = _sort_by_values(values)
+        self._column = np.argsort(order)  # of each system in what follows
+        ordered = [each[:, order] for each in values]
+        systems = len(order)
+        self.size = len(values) * (math.comb(systems, 2) if baseline is None else systems - 1)  #: of the family
+        self._n = [len(each) for each in values]
+        self._mean = [sum_over_queries(each) / len(each) for each in ordered]
+        self._error = [(_pooled_error if self._is_tukey else _standard_errors)(each) for each in ordered]
+        self._largest = np.empty(0)  # ascending; none for a single t-statistic, which has Student's distribution
+        if max(self._n) > 1 and (self._is_tukey or self.size > 1):
+            draws = _Draws(ordered, kept, None if baseline is None else int(self._column[baseline]), self.alpha, seed)
+            self._largest = np.sort(draws.permuted(self._error) if self._is_tukey else draws.normal(self.size))
+
+    def test(self, a: int, b: int, measure: int = 0) -> Tested:
+        """The difference a − b of two systems in a measure, all by their places."""
+        i, j, n = self._column[a], self._column[b], self._n[measure]
+        gap, error = float(self._mean[measure][i] - self._mean[measure][j]), float(self._error[measure][i, j])
+        if n < 2:
+            return Tested(1.0, None)
+        if error <= ATOL:  # the same in every query
+            p = 1.0 if abs(gap) <= ATOL else self._p_of_equal(n)
+            return Tested(p, (gap, gap) if abs(gap) <= ATOL or p < self.alpha else None)
+        half = self._critical(n) * error
+        return Tested(self._p_value(abs(gap) / error, n), (gap - half, gap + half))
+
+    def shown(self, measure: int = 0) -> NDArray[np.bool_]:
+        """Which system is shown to be better than which, (n_systems, n_systems): the interval is above 0."""
+        mean, error, n = self._mean[measure], self._error[measure], self._n[measure]
+        gaps = mean[:, None] - mean
+        if n < 2:
+            return np.zeros(gaps.shape, dtype=bool)
+        equal = (gaps > ATOL) & (self._p_of_equal(n) < self.alpha)
+        better = np.where(error <= ATOL, equal, gaps - self._critical(n) * error > 0)
+        return np.asarray(better[np.ix_(self._column, self._column)])
+
+    def _p_of_equal(self, n: int) -> float:
+        """The p-value of `n` equal differences: that of sign flips, after Bonferroni; they have no standard error."""
+        return min(self.size * 0.5 ** (n - 1), 1.0)
+
+    def _p_value(self, statistic: float, n: int) -> float:
+        from scipy.special import ndtri, stdtr
+
+        alone = float(2 * stdtr(n - 1, -statistic))
+        if not len(self._largest):
+            return alone
+        score = statistic if self._is_tukey else float(-ndtri(alone / 2))
+        reached = len(self._largest) - int(np.searchsorted(self._largest, score - ATOL))
+        return (1 + reached) / (1 + len(self._largest))
+
+    def _critical(self, n: int) -> float:
+        """What the statistic of `n` queries must exceed, so that its p-value is below α."""
+        from scipy.special import ndtr, stdtrit
+
+        if not len(self._largest):
+            return float(-stdtrit(n - 1, self.alpha / 2))
+        most = math.ceil(self.alpha * (len(self._largest) + 1) - 1)  # p < α if fewer draws than this are as large
+        score = float(self._largest[-most]) + ATOL
+        return score if self._is_tukey else float(-stdtrit(n - 1, ndtr(-score)))
+
+
+def _sort_by_values(values: Sequence[Floats]) -> Codes:
+    """The systems in an order that depends on their values only."""
+    keys = [
+        tuple(part for each in values for part in (each[:, i].sum(), each[:, i].tobytes()))
+        for i in range(values[0].shape[1])
+    ]
+    return np.array(sorted(range(len(keys)), key=keys.__getitem__))
+
+
+def _standard_errors(values: Floats) -> Floats:
+    """The standard error of the mean of every difference, (n_systems, n_systems)."""
+    n = len(values)
+    return _distances(values - values.mean(axis=0)) / math.sqrt(n * max(n - 1, 1))
+
+
+def _pooled_error(values: Floats) -> Floats:
+    """One standard error for all differences; it stays the same if systems change places within queries."""
+    n, systems = values.shape
+    squares = float(((values - values.mean(axis=1, keepdims=True)) ** 2).sum())
+    return np.full((systems, systems), math.sqrt(2 * squares / (systems - 1)) / n)
+
+
+def _distances(columns: Floats) -> Floats:
+    """The Euclidean distances of all columns."""
+    rows = np.ascontiguousarray(columns.T)
+    return np.stack([np.sqrt(((rows - row) ** 2).sum(axis=1)) for row in rows])
+
+
+class _Draws:
+    """Draws of the largest statistic of a family where no two systems differ; columns are ordered by their values."""
+
+    def __init__(
+        self,
+        values: Sequence[Floats],
+        kept: Sequence[NDArray[np.bool_]],
+        baseline: int | None,
+        alpha: float,
+        seed: int,
+    ):
+        self._baseline, self._alpha, self._rng = baseline, alpha, np.random.default_rng([seed, 4])
+        self._n, self._systems = [len(each) for each in values], values[0].shape[1]
+        self._values, self._kept = values, kept
+
+    def normal(self, differences: int) -> Floats:
+        """The largest normal deviation of all differences.
+
+        A draw weights the queries at random, the same for all systems and measures, so that means have the covariance
+        of the queries. Noise of each system replaces a share of it: few queries make differences seem to depend on each
+        other, and too small a maximum would follow.
+        """
+        columns = self._align([each - each.mean(axis=0) for each in self._values])
+        models = [_Model(each, self._systems / (self._systems + n)) for each, n in zip(columns, self._n, strict=True)]
+        queries = len(columns[0])
+
+        def fill(largest: Floats) -> None:
+            weights = self._rng.standard_normal((len(largest), queries))
+            for model in models:
+                self._raise(largest, model.draw(weights, self._rng), model.factor)
+
+        return self._repeat(fill, numbers=differences + queries, held=max(queries, self._systems))
+
+    def permuted(self, errors: Sequence[Floats]) -> Floats:
+        """The largest difference if the systems change places at random in each query, over its standard error."""
+        columns = self._align(self._values)
+        factors = [
+            0.0 if error[0, 0] <= ATOL else 1 / (n * error[0, 0]) for n, error in zip(self._n, errors, strict=True)
+        ]
+        queries, systems = columns[0].shape
+
+        def fill(largest: Floats) -> None:
+            places = np.broadcast_to(np.arange(systems, dtype=np.int32), (len(largest), queries, systems))
+            places = self._rng.permuted(places, axis=2)
+            for each, factor in zip(columns, factors, strict=True):
+                self._raise(largest, factor * np.take_along_axis(each[None], places, axis=2).sum(axis=1))
+
+        return self._repeat(fill, numbers=5 * queries * systems * len(columns), held=queries * systems)
+
+    def _align(self, values: Sequence[Floats]) -> list[Floats]:
+        """The columns of all measures over the same queries, 0 where a measure lacks one; very many in blocks."""
+        union = np.logical_or.reduce(self._kept)
+        whole = np.zeros((int(union.sum()), len(values) * self._systems))
+        for place, (each, kept) in enumerate(zip(values, self._kept, strict=True)):
+            whole[kept[union], place * self._systems : (place + 1) * self._systems] = each
+        blocks = sum_in_blocks(whole, 0)
+        return np.split(blocks * (len(whole) / len(blocks)), len(values), axis=1)
+
+    def _repeat(self, fill: Callable[[Floats], None], *, numbers: int, held: int) -> Floats:
+        """As many draws as there is time for, if each takes so many numbers; enough for α in any case."""
+        fewest = max(MIN_DRAWS, math.ceil(20 / self._alpha))
+        largest = np.zeros(max(min(MAX_NUMBERS // numbers, MAX_DRAWS), fewest))
+        step = max(BLOCK // held, 1)
+        for first in range(0, len(largest), step):
+            fill(largest[first : first + step])
+        return largest
+
+    def _raise(self, largest: Floats, drawn: Floats, factor: Floats | None = None) -> None:
+        """Raise each number to the largest absolute difference in its row of `drawn`, times the factor of the pair."""
+        if factor is None and self._baseline is None:
+            np.maximum(largest, np.ptp(drawn, axis=1), out=largest)
+            return
+        rows = np.ascontiguousarray(drawn.T)
+        for first in range(self._systems - 1) if self._baseline is None else (self._baseline,):
+            others = slice(first + 1 if self._baseline is None else 0, None)
+            gaps = np.abs(rows[others] - rows[first])
+            if factor is not None:
+                gaps *= factor[first, others, None]
+            np.maximum(largest, gaps.max(axis=0), out=largest)
+
+
+class _Model:
+    """Normal means of systems with the covariance of their queries, of which noise replaces a share."""
+
+    def __init__(self, centred: Floats, share: float):
+        alone = centred - centred.mean(axis=1, keepdims=True)
+        systems = centred.shape[1]
+        noise = np.sqrt(share * (alone**2).sum(axis=0) * systems / (systems - 1))
+        self._columns, self._noise = centred * math.sqrt(1 - share), noise
+        variance, distance = noise[:, None] ** 2 + noise**2, _distances(centred)
+        #: one over the standard deviation of each difference; 0 if the two are equal in every query
+        self.factor = np.where(
+            distance > ATOL, 1 / np.sqrt(np.maximum((1 - share) * distance**2 + variance, ATOL**2)), 0.0
+        )
+
+    def draw(self, weights: Floats, rng: np.random.Generator) -> Floats:
+        """The means of all systems for weights of the queries, (n_draws, n_systems)."""
+        return np.asarray(weights @ self._columns + rng.standard_normal((len(weights), len(self._noise))) * self._noise)

@@ -1,0 +1,96 @@
+"""`render`: any result in any format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from tiewise.results import data_formats
+from tiewise.results.base import Result
+from tiewise.results.model import Table
+from tiewise.results.optional import need
+from tiewise.results.view import TableFormat, View
+from tiewise.results.wording import spelled_for_shell
+
+__all__ = ["render"]
+
+
+def render(
+    result: Result,
+    format: TableFormat,
+    view: View,
+    *,
+    notes: Sequence[str] = (),
+    colour: bool = False,
+    added: dict[str, Any] | None = None,
+) -> str | bytes:
+    """A result as text that ends with a line break, or as bytes (Parquet).
+
+    `notes` are shown to people beside those of the result; `added` are more keys of JSON.
+    """
+    match format:
+        case "table" | "markdown":
+            section = result._section(view)
+            section = replace(section, notes=[*notes, *section.notes])
+            if format == "table":
+                from tiewise.results.text import render_text
+
+                return render_text(section, view.width, colour=colour)
+            from tiewise.results.markdown import render_markdown
+
+            return render_markdown(section)
+        case "latex":
+            return result._latex(view)
+        case "json":
+            with spelled_for_shell(False):  # as `to_dict` does
+                document = result._to_dict(view)
+            first = {name: document.pop(name) for name in ("schema",) if name in document}
+            return data_formats.render_json(data_formats.round_floats(first | (added or {}) | document, view.digits))
+        case "jsonl":
+            return data_formats.render_json_lines(_records(result, view), view.digits)
+        case "parquet":
+            return _parquet(_records(result, view), view.digits)
+    write = data_formats.render_csv if format == "csv" else data_formats.render_tsv
+    return write(_records(result, view), view.digits)
+
+
+def _records(result: Result, view: View) -> Table:
+    """The rows for programs; with the names of columns, those of a row and these, both ends of an interval."""
+    table = result._records(view)
+    if not view.columns:
+        return table
+    result._section(view)  # an unknown column is an error
+    wanted = {*view.columns, *(("minimum", "maximum") if "ties" in view.columns else ())}
+    is_name = [all(isinstance(value, str) for value in table.values(column.name)) for column in table.columns]
+    names = is_name.index(False) if False in is_name else len(is_name)
+    return table.take_columns(
+        place
+        for place, column in enumerate(table.columns)
+        if place < names or column.name in wanted or column.name.rpartition("_")[0] in wanted
+    )
+
+
+def _parquet(table: Table, digits: int | None) -> bytes:
+    """The rows of TSV as a Parquet file: numbers are numbers, and an empty cell is null."""
+    from tiewise.io.parquet import parquet_bytes
+
+    arrow = need("pyarrow", "Parquet", "arrow")
+    columns = {
+        column.name: [_utf8(value) for value in data_formats.round_floats(table.values(column.name), digits)]
+        for column in table.columns
+    }
+    return parquet_bytes({name: arrow.array(values, _arrow_type(arrow, values)) for name, values in columns.items()})
+
+
+def _utf8(value: Any) -> Any:
+    """A value, if it is text without characters that have no UTF-8: these are written as escapes, as in all formats."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
+def _arrow_type(arrow: Any, values: Sequence[Any]) -> Any:
+    """The type of a column: numbers are float64, unless all are whole."""
+    kinds = {type(value) for value in values if value is not None}
+    if kinds and kinds <= {str}:
+        return arrow.string()
+    return arrow.bool_() if kinds == {bool} else arrow.int64() if kinds == {int} else arrow.float64()

@@ -1,0 +1,138 @@
+"""``tiewise stages``: first stages of retrieval against the reranker that reads their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+import tiewise as tw
+from tiewise.cli import options
+from tiewise.cli.command import MEASURES, argument, command, option
+from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.output import Output
+from tiewise.rankings.costs import RERANK, read_costs
+from tiewise.results.wording import list_examples
+
+__all__ = ["stages"]
+
+EXAMPLES = (
+    "tiewise stages reranker.trec bm25.trec dense.trec --phi 0.9 --depths 10,50",
+    "tiewise stages reranker.trec bm25.trec --cost costs.json --figure pareto.svg",
+    "tiewise stages reranker.trec bm25.trec --recall-at 10 -q -o queries.csv",
+)
+
+
+def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[Any]]:
+    """Converts the texts of a repeatable option to one list."""
+
+    def callback(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> list[Any]:
+        found: dict[Any, None] = {}
+        for text in value:
+            try:
+                numbers = [convert(word) for word in text.replace(",", " ").split()]
+            except ValueError:
+                numbers = []
+            if not numbers:
+                raise click.BadParameter(f"'{text}' is not a list of numbers. Write it like {example}.")
+            found |= dict.fromkeys(numbers)
+        return [*found]
+
+    return callback
+
+
+@command("stages", examples=EXAMPLES)
+@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.", type=options.PATH)
+@options.runs
+@option(
+    "--phi NUMBERS",
+    MEASURES,
+    "One or more persistences, above 0 and below 1: how far down the reference counts.",
+    multiple=True,
+    default=("0.8,0.9",),
+    default_note="0.8,0.9",
+    callback=_list_of(float, "0.8,0.9"),
+)
+@option(
+    "--depths NUMBERS",
+    MEASURES,
+    "How many documents of each run the reranker reads: one or more numbers; 'all' is the whole list.",
+    multiple=True,
+    default=("10,20,50,100",),
+    default_note="10,20,50,100",
+    callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
+)
+@option(
+    "--recall-at N",
+    MEASURES,
+    "Recall counts the first N documents of the reference.",
+    type=options.POSITIVE,
+    default_note="all of them",
+)
+@option(
+    "--cost FILE",
+    MEASURES,
+    "The cost of each first stage per query, perhaps by depth, and 'rerank', the reranker's cost per document: lines "
+    "'bm25 1.2' or 'bm25 100 1.2', or JSON.",
+    type=options.PATH,
+)
+@options.input_format
+@options.distances
+@options.complete
+@options.per_query
+@options.explain("how to read it")
+@options.figure("RBR against cost, for the first phi")
+@options.names
+@options.output("one object with the list 'points'")
+def stages(
+    reference: Path,
+    runs: Sequence[Path],
+    *,
+    phi: list[float],
+    depths: list[int | None],
+    recall_at: int | None,
+    cost: Path | None,
+    input_format: str | None,
+    distances: bool,
+    complete: bool,
+    per_query: bool,
+    explain: bool,
+    names: Sequence[str],
+    figure: Path | None,
+    output: Output,
+) -> None:
+    """Compare first stages by what a reranker finds in their documents (rank-biased recall), and by their cost.
+
+    The first documents of a run are a set. Each is weighted by its rank in the reranker's own ranking.
+    """
+    from tiewise.cli.progress import progress
+
+    output.check_figure(figure)
+    files = runs_by_name(runs, names)
+    check_stdin_once([reference, *runs, cost])
+    with collect_warnings() as warned:
+        costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), files)
+        with progress("runs", quiet=output.quiet) as callback:
+            second = tw.read_run(reference, format=input_format)
+            read = {}
+            for name, path in files.items():
+                read[name] = tw.read_run(path, format=input_format)
+                if callback is not None:
+                    callback(len(read), len(files))
+        with progress("sets", quiet=output.quiet) as callback:
+            how: Any = {"recall_at": recall_at, "complete": complete, "distances": distances}
+            found = tw.stages(second, read, depths, phi, costs, progress=callback, **how)
+    notes, view = [*warned, *unused], output.view(per_query=per_query, explain=explain)
+    content = output.render(found, view, notes)  # first, because it can fail: then no figure is written
+    if figure is not None:
+        tw.figures.save(found.plot.pareto(), figure)
+    output.write(content, [*notes, *found.notes])
+
+
+def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:
+    """The costs of these runs and of the reranker, and a note about the others."""
+    others = [name for name in costs if name not in (*runs, RERANK)]
+    notes = [f"The costs of {list_examples(others)} are not used: no run has that name."] if others else []
+    return {name: one for name, one in costs.items() if name not in others}, notes

@@ -1,0 +1,272 @@
+"""`Table` and `Section`: what every format shows. A result describes itself with them, and knows no format.
+
+A `Table` has columns, rows of plain values, a title above and notes below. It knows nothing of measures. A `Section` is
+what one result shows: tables and paragraphs, and notes at the end. The modules beside this one render them:
+`text`, `markdown`, `latex`, `html`, and, for programs, `data_formats`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from numbers import Real
+from typing import Any, Literal
+
+from tiewise.errors import InputError
+from tiewise.results.view import View
+from tiewise.results.wording import format_value
+
+__all__ = [
+    "BEST",
+    "MAX_ROWS",
+    "OPEN",
+    "PREVIEW_ROWS",
+    "Bar",
+    "Cell",
+    "Code",
+    "Column",
+    "Format",
+    "Paragraph",
+    "Part",
+    "Section",
+    "Style",
+    "Table",
+    "columns_of",
+]
+
+MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
+BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
+OPEN = "↑"  #: the mark of a value that another order of ties may put above the highest
+CUT = "°"  #: the mark of an expected value that lists which may have been cut leave open
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The text of a cell, its mark, and smaller text behind it, such as a range."""
+
+    text: str
+    detail: str = ""
+    mark: str = ""  #: BEST, OPEN, or the sign of a footnote, also after BEST
+    shade: float | None = None  #: from 0 to 1: how strong its background is in HTML
+    value: Any = None  #: what programs read, if that is not the text
+
+    @property
+    def is_best(self) -> bool:
+        """Whether it is marked as the highest value."""
+        return self.mark.startswith(BEST)
+
+    @property
+    def footnote(self) -> str:
+        """The mark without that of the highest value."""
+        return self.mark.removeprefix(BEST)
+
+    def __str__(self) -> str:
+        return f"{self.text}{self.mark}{' ' * bool(self.detail)}{self.detail}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A range to draw, with a line at its middle and a cross at its mark. Only HTML shows it."""
+
+    low: float | None
+    middle: float | None
+    high: float | None
+    mark: float | None = None
+    ends: tuple[float, float] = (0.0, 1.0)  #: of the axis; they move outwards where a value lies beyond them
+
+
+Format = Callable[[Any], str | Cell]
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: programs read its name, people its heading."""
+
+    name: str
+    heading: str | None = None  #: None: the name
+    align: Literal["left", "right"] = "left"
+    format: Format = format_value
+    width: int | None = None  #: on a terminal, longer texts are wrapped
+    group: str = ""  #: a heading above this column and its neighbours of the same group
+    shown: Literal["always", "default", "wide"] = "default"  #: see `Table.choose`
+
+    @property
+    def title(self) -> str:
+        """The heading that people read."""
+        return self.name if self.heading is None else self.heading
+
+    def cell(self, value: Any) -> Cell:
+        """A value of this column as people read it."""
+        shown = value if isinstance(value, Cell) else self.format(value)
+        return shown if isinstance(shown, Cell) else Cell(shown)
+
+
+def columns_of(names: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ...]:
+    """Columns of names at the left, and columns of numbers."""
+    return (*map(Column, names), *(Column(number, align="right") for number in numbers))
+
+
+@dataclass(frozen=True)
+class Table:
+    """Columns and rows. A value is plain (text, number, bool or None), a `Cell`, a `Bar`, or what a column formats."""
+
+    columns: tuple[Column, ...]
+    rows: Sequence[Sequence[Any]]
+    title: str = ""
+    notes: tuple[str, ...] = ()  #: a legend, footnotes
+    bar_legend: str = ""  #: what the bars mean, for formats that draw them
+    summary: frozenset[int] = frozenset()  #: rows that are set off by rules, such as a mean
+    total: int | None = None  #: the number of all rows, where `rows` holds only the first
+
+    @classmethod
+    def of_columns(
+        cls, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, Format] | None = None, **fields: Any
+    ) -> Table:
+        """A table of columns by name, some with a format of their own. Numbers and cells are aligned to the right.
+
+        >>> table = Table.of_columns({"system": ["A", "B"], "score": [None, 0.5]})
+        >>> [column.align for column in table.columns], table.rows
+        (['left', 'right'], [('A', None), ('B', 0.5)])
+        """
+        chosen = formats or {}
+        made = tuple(
+            Column(name, align=_alignment(values), format=chosen.get(name, format_value))
+            for name, values in columns.items()
+        )
+        return cls(made, list(zip(*columns.values(), strict=True)), **fields)
+
+    @classmethod
+    def of_records(cls, names: Iterable[str], records: Iterable[Mapping[str, Any]]) -> Table:
+        """A table for programs: these columns of some records."""
+        columns = tuple(map(Column, names))
+        return cls(columns, [tuple(record[column.name] for column in columns) for record in records])
+
+    @classmethod
+    def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
+        """A table with a row for each name and value; the values of a nested mapping follow its name.
+
+        >>> Table.of_facts({"queries": 3, "gap": {"RR": 0.5}}).rows
+        [('queries', 3), ('gap: RR', 0.5)]
+        """
+        rows: list[tuple[str, object]] = []
+        for name, value in facts.items():
+            nested = value.items() if isinstance(value, Mapping) else [("", value)]
+            rows += [(f"{name}: {part}" if part else name, one) for part, one in nested]
+        return cls((Column("name", ""), Column("value", "")), rows, **fields)
+
+    @classmethod
+    def of_record(cls, plain: Mapping[str, Any]) -> Table:
+        """One row with a column for each single value of nested dictionaries."""
+        flat = dict(_flatten(plain))
+        return cls.of_records(flat, [flat])
+
+    @property
+    def full_titles(self) -> list[str]:
+        """The headings, the first of each group after the name of the group: for formats with one line of headings."""
+        groups = [column.group for column in self.columns]
+        starts = [group if group != before else "" for before, group in zip(["", *groups], groups, strict=False)]
+        return [f"{start} {column.title}".strip() for start, column in zip(starts, self.columns, strict=True)]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The groups of neighbouring columns, each with their number; empty if no column has a group."""
+        found = [(name, len(list(some))) for name, some in groupby(column.group for column in self.columns)]
+        return found if any(name for name, _ in found) else []
+
+    def cells(self) -> list[list[Cell]]:
+        """Every row as people read it."""
+        return [[column.cell(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Every row by the names of the columns, for programs."""
+        names = [column.name for column in self.columns]
+        return [dict(zip(names, map(_plain, row), strict=True)) for row in self.rows]
+
+    def values(self, name: str) -> list[Any]:
+        """The values of one column."""
+        place = [column.name for column in self.columns].index(name)
+        return [_plain(row[place]) for row in self.rows]
+
+    def choose(self, view: View) -> Table:
+        """The table with the columns that a reader wants: those of `view.columns`, all, or those of the default.
+
+        >>> columns = Column("run", shown="always"), Column("expected"), Column("std", shown="wide")
+        >>> table = Table(columns, [("bm25", 0.5, 0.1)])
+        >>> table.choose(View()).records(), table.choose(View(columns=("std",))).records()
+        ([{'run': 'bm25', 'expected': 0.5}], [{'run': 'bm25', 'std': 0.1}])
+        """
+        names = list(dict.fromkeys(column.name for column in self.columns if column.shown != "always"))
+        if unknown := [name for name in view.columns if name not in names]:
+            raise InputError(f"There is no column '{unknown[0]}'. Use {', '.join(names)}.")
+
+        def is_chosen(column: Column) -> bool:
+            if column.shown == "always" or view.wide:
+                return True
+            return column.name in view.columns if view.columns else column.shown == "default"
+
+        return self.take_columns(place for place, column in enumerate(self.columns) if is_chosen(column))
+
+    def take_columns(self, places: Iterable[int]) -> Table:
+        """The same rows with some of the columns."""
+        kept = list(places)
+        rows = [tuple(row[place] for place in kept) for row in self.rows]
+        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
+    def without_bars(self) -> Table:
+        """The same table without columns of bars, for formats that cannot draw."""
+        drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
+        return self.take_columns(place for place in range(len(self.columns)) if place not in drawn) if drawn else self
+
+
+def _plain(value: Any) -> Any:
+    """What programs read of a value."""
+    return value.value if isinstance(value, Cell) and value.value is not None else value
+
+
+def _flatten(plain: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in plain.items():
+        if isinstance(value, Mapping):
+            yield from _flatten(value, f"{path}{name}.")
+        elif not isinstance(value, list):
+            yield f"{path}{name}", value
+
+
+def _alignment(values: Sequence[Any]) -> Literal["left", "right"]:
+    first = next((value for value in values if value is not None), "")
+    return "right" if isinstance(first, (Real, Cell)) and not isinstance(first, bool) else "left"
+
+
+Style = Literal["", "bold", "dim", "good", "warning", "bad"]
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A line of text that a terminal prints in a style."""
+
+    text: str
+    style: Style = ""
+
+
+@dataclass(frozen=True)
+class Code:
+    """Lines of code, each under the name of what it is for."""
+
+    lines: Mapping[str, str]
+
+
+Part = Table | Paragraph | Code | str  #: a plain text is a paragraph; an empty one is a gap
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one result shows: a title, tables and paragraphs, and notes at the end."""
+
+    parts: Sequence[Part] = ()
+    title: str = ""
+    notes: Sequence[str] = ()
+
+    @property
+    def tables(self) -> list[Table]:
+        """The tables alone."""
+        return [part for part in self.parts if isinstance(part, Table)]
