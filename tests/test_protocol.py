@@ -123,7 +123,7 @@ def test_without_judgments_only_rankings_are_compared(vectors):
     queries, docs, _ = vectors
     found = tw.protocol(None, tw.rows.vectors(queries, docs, ["float32", "int8", "binary"]), max_loss=0.1)
     assert list(found.to_frame().columns) == ["row", "tied_share", "rbo", "rbr", "overlap", "bytes", "seconds"]
-    assert found.choice is None and found.verdict("binary") is None and not found.has_judgments
+    assert found.choice is None and found.verdict("binary") is None and not found.measures
     assert found.row("float32").agreement.overlap == 1 > found.row("int8").agreement.overlap
     share = found.row("binary").agreement.overlap
     assert found.sentence == f"Without judgments: binary has {share:.1%} of the first 10 documents of float32."
