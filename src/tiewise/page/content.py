@@ -17,7 +17,7 @@ import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
-from tiewise.analysis.comparison.answers import QUERIES_QUESTION, TIES_QUESTION
+from tiewise.analysis.comparison.pair import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.measuring import resolve_measures

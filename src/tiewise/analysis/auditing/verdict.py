@@ -21,16 +21,8 @@ TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cu
 MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
 
 #: Problems with a remedy that is worth while even if the ties change nothing.
-AVOIDABLE = (
-    "precision",
-    "precision or counts",
-    "logits",
-    "before transformation",
-    "scaled",
-    "decimals",
-    "saturation",
-    "printed saturation",
-)
+AVOIDABLE = {"precision", "precision or counts", "logits", "before transformation", "scaled", "decimals"}
+AVOIDABLE |= {"saturation", "printed saturation"}
 
 
 class _Finding(NamedTuple):

@@ -1,16 +1,17 @@
 """`PairComparison`: one system against another in one measure, as numbers and in sentences.
 
-Three questions are kept apart. Is the same system ahead in every order of ties (`certain`, `probability`)? Do these
-queries show that the difference is not 0 (`p_value`, `ci`)? `answers` has both in a word each. And do tools that break
-ties by their own rules name the same winner (`flip`)?
+*In every order of ties?* Is the same system ahead in every order of the tied documents (`certain`, `probability`)?
+*Shown?* Do these queries show that the expected difference is not 0, so that it would hold for other queries
+(`p_value`, `ci`)? The questions are about two kinds of chance, and one answer says nothing about the other. So they are
+never merged into one verdict, and only two times yes is shown in the colour of success. A third question is whether
+tools that break ties by their own rules name the same winner (`flip`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
-from tiewise.analysis.comparison.answers import Answers, describe_answers
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.simultaneous import level
 from tiewise.metrics.estimate import Estimate
@@ -19,9 +20,29 @@ from tiewise.results.base import Result
 from tiewise.results.model import Section, Table
 from tiewise.results.rows import Rows
 from tiewise.results.view import View
-from tiewise.results.wording import format_share, join_names
+from tiewise.results.wording import SHORT, format_percent, format_share, join_names
 
-__all__ = ["PairComparison"]
+__all__ = ["QUERIES_QUESTION", "TIES_QUESTION", "Answers", "PairComparison"]
+
+TIES_QUESTION, QUERIES_QUESTION = "In every order of ties?", "Shown?"
+
+ONE_QUERY = "One query is no evidence about other queries"
+
+
+@dataclass(frozen=True)
+class Answers(Result):
+    """The answers to both questions, as single words."""
+
+    any_tie_order: Literal["yes", "no", "equal"]  #: of the documents listed; equal: the same value in every order
+    shown: Literal["yes", "no", "unknown"]  #: that the difference is not 0; unknown: there is only one query
+
+    def _section(self, view: View) -> Section:
+        return Section([Table.of_facts({TIES_QUESTION: self.any_tie_order, QUERIES_QUESTION: self.shown})])
+
+    @property
+    def both_yes(self) -> bool:
+        """Whether one system is ahead in every order of ties, and shown to be better."""
+        return (self.any_tie_order, self.shown) == ("yes", "yes")
 
 
 @dataclass(frozen=True, repr=False)
@@ -104,7 +125,11 @@ class PairComparison(Result):
     @property
     def answers(self) -> Answers:
         """The answers to the two questions: in every order of ties, and shown?"""
-        return Answers.of(self)
+        equal = not self.difference.tied and abs(self.difference.expected or 0.0) <= ATOL
+        return Answers(
+            "yes" if self.certain else "equal" if equal else "no",
+            "unknown" if self.queries < 2 else "yes" if self.is_shown else "no",
+        )
 
     @property
     def by_expectation(self) -> tuple[str, str]:
@@ -114,7 +139,8 @@ class PairComparison(Result):
     @property
     def verdict(self) -> str:
         """The result in sentences: what tie order and other queries could change, and which tools disagree."""
-        return " ".join(filter(None, (describe_answers(self), self.verdict_on_tools)))
+        cut = "But lists may have been cut: counting what may be missing, which is higher is open." * self.open_by_cuts
+        return " ".join(filter(None, (_describe_lists(self), cut, self.verdict_on_tools)))
 
     @property
     def verdict_on_tools(self) -> str:
@@ -177,3 +203,69 @@ _FIELDS = (
     "std_error exact_range a_cut b_cut open_by_cuts p_value ci family ci_order effect wins losses equal flip "
     "verdict tools"
 )
+
+
+# -- sentences: every difference is a − b, as in tables --------------------------------------------------
+
+
+def _describe_lists(pair: PairComparison) -> str:
+    """The result for the documents listed."""
+    answers, difference, evidence = pair.answers, _format_difference(pair), _format_evidence(pair)
+    leader, other = pair.by_expectation
+    queries = f"these {pair.queries:,} queries" if pair.queries > 1 else "this one query"
+    listed = "in every order of the documents listed"
+    if answers.any_tie_order == "equal":
+        orders = f", {listed}" if pair.may_be_cut else ""
+        return f"{pair.a} and {pair.b} have the same {pair.measure} over {queries}{orders}."
+    scores = f"{pair.a} scores {'higher' if leader == pair.a else 'lower'} than {pair.b} in {pair.measure}"
+    however = listed if pair.may_be_cut else "in every order of ties"
+    settled = f"{scores} {however} ({difference}{_format_range(pair, ', from ')})"
+    match answers.any_tie_order, answers.shown:
+        case "yes", "yes":
+            return f"{settled}, and the difference is significant over {queries} ({evidence})."
+        case "yes", "no":
+            chance = f"but other queries could reverse it ({evidence})"
+            return f"On {queries} {settled}, {chance}. This is not enough evidence that {leader} is better."
+        case "yes", _:
+            return f"On {queries} {settled}. {ONE_QUERY}."
+    share = format_share(pair.probability if leader == pair.a else pair.probability_less, pair.samples)
+    leads = f"{leader} leads in {share} of random orders"
+    if answers.shown == "yes":
+        change = _change(pair, f"put {other} ahead")
+        return (
+            f"Averaged over tie orders {scores}, significantly over {queries} ({difference}; {evidence}), "
+            f"but some tie orders {change} ({_format_range(pair)}); {leads}. Report the expected values."
+        )
+    change = f"some tie orders {_change(pair, 'reverse the difference')} ({difference}{_format_range(pair, ', from ')})"
+    others = f", and so could other queries ({evidence})" if pair.queries > 1 else f". {ONE_QUERY}"
+    if pair.queries > 1 and pair.wins == pair.losses == 0:
+        others = ", and the expected values are equal in every query"
+    return f"{pair.a} and {pair.b} cannot be told apart in {pair.measure}: {change}{others}. {leads}."
+
+
+def _format_difference(pair: PairComparison) -> str:
+    expected = pair.difference.expected or 0.0
+    tiny = "below +.0001" if expected > 0 else "above −.0001"
+    return "expected difference 0" if abs(expected) <= ATOL else SHORT.signed(expected, tiny=tiny)
+
+
+def _format_range(pair: PairComparison, before: str = "") -> str:
+    """The lowest and the highest difference over tie orders; after other words, only if they look different."""
+    low, high = (SHORT.signed(end) for end in (pair.difference.minimum, pair.difference.maximum))
+    return f"{before}{low} to {high}" if low != high or not before else ""
+
+
+def _format_evidence(pair: PairComparison) -> str:
+    """The p-value, for how many differences it was adjusted, and the interval."""
+    adjusted = f", adjusted for {pair.family:,} differences" if pair.family > 1 else ""
+    p = SHORT.p_value(pair.p_value, "p") + adjusted
+    if pair.ci is None:
+        return p
+    low, high = (SHORT.signed(end, tiny="just above 0" if end > 0 else "just below 0") for end in pair.ci)
+    return f"{p}; {format_percent(pair.confidence).replace('.0%', '%')} interval {low} to {high}"
+
+
+def _change(pair: PairComparison, reverse: str) -> str:
+    """What some tie orders do: `reverse`, or make both equal. They *may* do it if the range is only a bound."""
+    other_can_lead = pair.can_lead[1 if pair.by_expectation[0] == pair.a else 0]
+    return f"{'' if pair.exact_range else 'may '}{reverse if other_can_lead else 'make them equal'}"

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, Any
 
-from tiewise.analysis.comparison.answers import TIES_QUESTION
-from tiewise.analysis.comparison.pair import PairComparison
+from tiewise.analysis.comparison.pair import TIES_QUESTION, PairComparison
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import tool_for
