@@ -1,17 +1,20 @@
-"""`cached_property` without a lock.
+"""`cached_property` without a lock, and `cached_method`.
 
-That of Python 3.10 and 3.11 holds a lock of the class while it computes: another thread waits for it, whatever its
-object, and a process forked at that moment waits forever. Without the lock two threads may both compute a value; the
-first one is kept. Python 3.12 has no lock either.
+The property of Python 3.10 and 3.11 holds a lock of the class while it computes: another thread waits for it, whatever
+its object, and a process forked at that moment waits forever. Without the lock two threads may both compute a value;
+the first one is kept. Python 3.12 has no lock either.
 """
 
 from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-__all__ = ["cached_property"]
+__all__ = ["cached_method", "cached_property"]
+
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
@@ -36,3 +39,17 @@ else:
             if instance is None:
                 return self
             return vars(instance).setdefault(self.attrname, self.func(instance))
+
+
+def cached_method(method: Method) -> Method:
+    """A method that is computed once for each object and its positional arguments."""
+    name = f"_cached_{method.__name__}"
+
+    @functools.wraps(method)
+    def wrapper(self: Any, *arguments: Any) -> Any:
+        found = vars(self).setdefault(name, {})
+        if arguments not in found:
+            found[arguments] = method(self, *arguments)
+        return found[arguments]
+
+    return cast(Method, wrapper)

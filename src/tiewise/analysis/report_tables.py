@@ -6,14 +6,16 @@ run, each row is one measure of one run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from tiewise.analysis.incomplete_runs import caption_notes, cut_note
 from tiewise.analysis.reports import Report
+from tiewise.analysis.tool_values import ToolTables
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.base import Result
@@ -70,22 +72,10 @@ EXPLANATION = (
 )
 
 
-class Reports(Result, Mapping[str, Report]):
+class Reports(Result, dict[str, Report]):
     """Reports by the names of their runs; the name of a single one may be empty."""
 
     _schema = "tiewise/evaluation/1"
-
-    def __init__(self, reports: Mapping[str, Report]):
-        self._reports = dict(reports)
-
-    def __getitem__(self, name: str) -> Report:
-        return self._reports[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._reports)
-
-    def __len__(self) -> int:
-        return len(self._reports)
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -136,16 +126,16 @@ class Reports(Result, Mapping[str, Report]):
     # -- what is shown ----------------------------------------------------------------------------------------
 
     def _section(self, view: View) -> Section:
-        by_run, by_measure = self._table_by_run(view), self._table_by_measure(view)
-        is_narrow = len(self) > 1 or view.per_query
-        table = by_run if is_narrow and table_width(by_run) <= view.width else by_measure
+        by_measure = len(self) == 1 and not view.per_query
+        table = self._table(view, by_measure=by_measure)
+        if not by_measure and table_width(table) > view.width:
+            table = self._table(view, by_measure=True)
         sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
         parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *([sentence] if sentence else [])]
         if view.explain:
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
-            for name, report in self.items():
-                title = name if len(self) > 1 else ""
-                parts += ["", *replace_titles(report.oblivious_by_tool()._section(view), title).parts]
+            tools = ToolTables({name: report.oblivious_by_tool() for name, report in self.items()})
+            parts += ["", *tools._section(view).parts]
         return Section(parts, self._title, self.notes)
 
     @property
@@ -174,46 +164,30 @@ class Reports(Result, Mapping[str, Report]):
         if words:
             yield " · ".join(words)
 
-    def _table_by_run(self, view: View) -> Table:
+    def _table(self, view: View, *, by_measure: bool) -> Table:
+        """A block of rows for each measure, with bars, or one block with a group of columns for each measure."""
         rows, summary = list[tuple[Any, ...]](), set[int]()
-        for name, report in self.items():
-            tied = format_percent(report._tally.tied_share)
-            for query, is_mean, found in iterate_queries(report, view):
-                cells = [
-                    cell
-                    for measure in self.measures
-                    for cell in statistic_cells(found.get(measure), view.numbers, is_count=measure.total)
-                ]
-                if view.per_query and is_mean:
-                    summary.add(len(rows))
-                rows.append((name, query, tied if is_mean else "", *cells))
-        groups = [statistic_columns(str(measure), self._order) for measure in self.measures]
-        columns = (*_NAMES, Column("tied", align="right", shown="always"), *(one for group in groups for one in group))
-        return self._finish(Table(columns, rows, summary=frozenset(summary)), view)
-
-    def _table_by_measure(self, view: View) -> Table:
-        rows, summary = list[tuple[Any, ...]](), set[int]()
-        for measure in self.measures:
+        for first, *others in [[one] for one in self.measures] if by_measure else [self.measures]:
             for name, report in self.items():
-                tied = format_percent(report._tally.tied_share) if len(self) > 1 else ""
+                tied = "" if by_measure and len(self) == 1 else format_percent(report._tally.tied_share)
                 for query, is_mean, found in iterate_queries(report, view):
-                    if measure in found:
-                        if view.per_query and is_mean:
-                            summary.add(len(rows))
-                        cells = statistic_cells(found[measure], view.numbers, is_count=measure.total)
-                        rows.append((str(measure), name, query, tied if is_mean else "", *cells, draw(found[measure])))
-        tied_column = Column("tied", align="right", shown="always")
-        statistics = (*statistic_columns(order=self._order), Column(""))
-        columns = (Column("measure", shown="always"), *_NAMES, tied_column, *statistics)
+                    if by_measure and first not in found:
+                        continue
+                    if view.per_query and is_mean:
+                        summary.add(len(rows))
+                    each = (statistic_cells(found.get(m), view.numbers, is_count=m.total) for m in (first, *others))
+                    bar = draw(found[first]) if by_measure else ""
+                    rows.append((str(first), name, query, tied if is_mean else "", *chain.from_iterable(each), bar))
+        names = (Column(name, shown="always") for name in ("measure", "run", "query"))
+        groups = [""] if by_measure else map(str, self.measures)
+        statistics = chain.from_iterable(statistic_columns(group, self._order) for group in groups)
+        columns = (*names, Column("tied", align="right", shown="always"), *statistics, Column(""))
         cross = f"; cross: {self._order}" * bool(self._order)
         legend = f"Bar: lowest to highest by tie order; line: expected{cross}."
-        drawn = any(estimate.tied for report in self.values() for estimate in map(report.__getitem__, report))
+        drawn = by_measure and any(report[measure].tied for report in self.values() for measure in report)
         table = Table(columns, rows, summary=frozenset(summary), bar_legend=legend if drawn else "")
-        return self._finish(table, view)
-
-    def _finish(self, table: Table, view: View) -> Table:
-        """The table with the columns that were asked for, and without names that say nothing."""
-        dropped = {"run"} if len(self) == 1 else set()
+        dropped = {"measure"} if not by_measure else set()
+        dropped |= {"run"} if len(self) == 1 else set()
         dropped |= set() if view.per_query else {"query"}
         chosen = drop_empty(table.choose(view), view)
         kept = [
@@ -241,17 +215,6 @@ class Reports(Result, Mapping[str, Report]):
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **report._to_dict(view)} for name, report in self.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
-
-
-_NAMES = (Column("run", shown="always"), Column("query", shown="always"))
-
-
-def replace_titles(section: Section, name: str) -> Section:
-    """A section whose tables are about one run of several."""
-    if not name:
-        return section
-    named = [replace(one, title=f"{name}: {one.title}") if isinstance(one, Table) else one for one in section.parts]
-    return replace(section, parts=named)
 
 
 def iterate_queries(report: Report, view: View) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -336,13 +337,9 @@ class Report(Result):
             more = count_noun(from_.new_ties, "more row is", "more rows are")
             notes.append(f"Read as {self._options.score_dtype}, {more} tied.")
         for order, measures in self.oblivious_orders.items():
-            far_off = {m: self._z(m) for m in measures}
-            knowing = {m: z for m, z in far_off.items() if z is not None and abs(z) > Z_LIMIT}
-            for first, found in (
-                ("relevant", {m: z for m, z in knowing.items() if z > 0}),
-                ("non-relevant", {m: z for m, z in knowing.items() if z < 0}),
-            ):
-                if found:
+            zs = {m: z for m in measures if (z := self._z(m)) is not None}
+            for first, sign in (("relevant", 1), ("non-relevant", -1)):
+                if found := {m: z for m, z in zs.items() if sign * z > Z_LIMIT}:
                     far = ", ".join(f"{m} {format_z(z)}" for m, z in found.items())
                     notes.append(
                         f"In {name_order(order)} {first} documents stand higher among documents of the same score "
@@ -440,15 +437,13 @@ class Report(Result):
             return None
         mean, absent = self._means[measure].expected, self._tally.missing_queries
         evaluation, self_note = self._as_read_by(tool)
+        unknown = partial(ToolValue, tool.name, tool.version, measure.name, None, None)
         if evaluation is None:
-            why = f"{self_note}: add {spell_option('drop_self')}"
-            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+            return unknown(f"{self_note}: add {spell_option('drop_self')}")
         if rule.missing == "error" and absent:
-            why = f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run"
-            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+            return unknown(f"exits with status 4 without -c: {_queries(absent, 'judged')} missing from the run")
         if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
-            why = "refuses labels that are not whole numbers"
-            return ToolValue(tool.name, tool.version, measure.name, None, None, why)
+            return unknown("refuses labels that are not whole numbers")
         own = rule.measure or measure
         per_query = evaluation.in_order(own, rule)
         kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
@@ -459,7 +454,7 @@ class Report(Result):
         if per_query is not None:
             kept &= ~np.isnan(per_query)  # where it is not defined, the query is left out
         if per_query is None or mean is None or not kept.any():
-            return ToolValue(tool.name, tool.version, measure.name, None, None, rule.why or "no query is left")
+            return unknown(rule.why or "no query is left")
         printed = measure.aggregation.of_values(per_query[kept])
         note = "; ".join(filter(None, [self_note, f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)

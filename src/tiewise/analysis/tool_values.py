@@ -102,29 +102,24 @@ class ToolTable(Result, Sequence[ToolValue]):
         return {"rows": self._records(view).records()}
 
 
-class ToolTables(Result):
+class ToolTables(Result, dict[str, ToolTable]):
     """What tools print for several runs by name, or for one."""
 
     _schema = ToolTable._schema
 
-    def __init__(self, tables: Mapping[str, ToolTable]):
-        self._tables = dict(tables)
-
     def _section(self, view: View) -> Section:
-        from tiewise.analysis.report_tables import replace_titles
-
-        if len(self._tables) == 1:
-            ((name, table),) = self._tables.items()
-            return replace(table._section(view), title=name)
-        parts = [part for name, one in self._tables.items() for part in replace_titles(one._section(view), name).parts]
-        return Section(parts)
+        tables = {name: one._section(view).tables[0] for name, one in self.items()}
+        if len(tables) == 1:
+            return Section(list(tables.values()), next(iter(tables)))
+        named = [replace(table, title=f"{name}: {table.title}") for name, table in tables.items()]
+        return Section([part for table in named for part in ("", table)][1:])
 
     def _records(self, view: View) -> Table:
-        rows = ({"run": name} | asdict(row) for name, table in self._tables.items() for row in table)
+        rows = ({"run": name} | asdict(row) for name, table in self.items() for row in table)
         return Table.of_records(TOOL_COLUMNS, rows)
 
     def _document(self, view: View) -> dict[str, Any]:
-        runs = [{"name": name, **table._to_dict(view)} for name, table in self._tables.items()]
+        runs = [{"name": name, **table._to_dict(view)} for name, table in self.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
 
 

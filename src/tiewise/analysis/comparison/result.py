@@ -27,7 +27,7 @@ from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.simultaneous import Family, Test, Tested
 from tiewise.analysis.unjudged_bounds import Unjudged, reason_against
-from tiewise.caching import cached_property
+from tiewise.caching import cached_method, cached_property
 from tiewise.data.columns import Floats, identifier
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics.definition import Measure
@@ -167,13 +167,7 @@ class Compared(Result):
         self.baseline, self.orders, self.test = baseline, orders, test
         self.confidence, self.seed = float(confidence), int(seed)  # not NumPy's types
         self._index = {name: index for index, name in enumerate(self.systems)}
-        self._aligned: dict[Measure, Aligned] = {}
-        self._places: dict[Measure, dict[str, int]] = {}
-        self._means: dict[tuple[str, Measure], Estimate] = {}
-        self._outcomes: dict[tuple[tuple[str, ...], Measure], TieOutcome] = {}
         self._pairs: dict[tuple[str, str, Measure], PairComparison] = {}
-        self._families: dict[bool, Family] = {}
-        self._rankings: dict[Measure, Rows] = {}
 
     def __repr__(self) -> str:
         if len(self.systems) == 2:
@@ -281,11 +275,9 @@ class Compared(Result):
         from the differences that are shown, of all pairs: 1 + the number of systems that are better, and their number
         less those that are worse.
         """
-        chosen = self._find_measure(measure)
-        if chosen not in self._rankings:
-            self._rankings[chosen] = self._rank_systems(chosen)
-        return self._rankings[chosen]
+        return self._rank_systems(self._find_measure(measure))
 
+    @cached_method
     def _rank_systems(self, measure: Measure) -> Rows:
         aligned = self._align(measure)
         expected = aligned.mean(aligned.expected)
@@ -294,7 +286,10 @@ class Compared(Result):
         minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
         oblivious = None if aligned.oblivious is None else aligned.mean(aligned.oblivious)
         ties = self._rank_over_ties(measure, minimum, maximum)
-        better = self._family(all_pairs=True).shown(self._family_measures.index(measure))
+        better = self._family(None).shown(self._family_measures.index(measure))
+        rival = self.baseline or self.systems[int(order[0])]
+        tested = [None if name == rival else self._test(name, rival, measure) for name in self.systems]
+        low, high = (np.array([one and one.ci and one.ci[side] for one in tested], dtype=object) for side in (0, 1))
         columns: dict[str, Any] = {
             "rank": 1 + np.searchsorted(np.sort(-expected), -expected - ATOL, side="left"),
             "system": np.array(self.systems, dtype=object),
@@ -302,14 +297,9 @@ class Compared(Result):
             "minimum": minimum,
             "maximum": maximum,
             "oblivious": np.full(len(order), None) if oblivious is None else oblivious,
-        }
-        rival = self.baseline or self.systems[int(order[0])]
-        tested = [None if name == rival else self._test(name, rival, measure) for name in self.systems]
-        differences = expected - expected[self._index[rival]]
-        columns["difference"] = np.where([one is None for one in tested], None, differences)
-        for side, name in enumerate(("ci_low", "ci_high")):
-            columns[name] = np.array([one and one.ci and one.ci[side] for one in tested], dtype=object)
-        columns |= {
+            "difference": np.where([one is None for one in tested], None, expected - expected[self._index[rival]]),
+            "ci_low": low,
+            "ci_high": high,
             "p_value": np.array([one and one.p_value for one in tested], dtype=object),
             "rank_best": ties.best,
             "rank_worst": ties.worst,
@@ -503,7 +493,7 @@ class Compared(Result):
             std_error=outcome.std_error,
             p_value=tested.p_value,
             ci=tested.ci,
-            family=self._family(all_pairs=self.baseline not in (a, b)).size,
+            family=self._family_of(a, b).size,
             ci_order=self._interval_in_one_order(each, outcome.difference, scale),
             effect=significance.effect_size(each),
             wins=int(np.count_nonzero(each > ATOL)),
@@ -517,39 +507,34 @@ class Compared(Result):
             open_by_cuts=bool(find_open(means)),
         )
 
+    @cached_method
     def _mean(self, system: str, measure: Measure) -> Estimate:
         """The estimate of one system over the queries compared, with the bounds if its lists were cut."""
-        key = (system, measure)
-        if key not in self._means:
-            self._means[key] = self.estimates(system, measure).mean()
-        return self._means[key]
+        return self.estimates(system, measure).mean()
 
     def _analyze_ties(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
         """What the orders of ties make of one system or of a pair; a pair is analyzed once for both directions.
 
         Which of the two is subtracted depends on their values, not on the order in which they were given.
         """
-        ordered = tuple(sorted(names, key=self._order_by_values(measure).__getitem__))
-        key = (ordered, measure)
-        if key not in self._outcomes:
-            # An order for each query is the same as independent orders if there is only one system.
-            is_independent = len(names) == 1 and self.orders == "per-query"
-            self._outcomes[key] = analyze_tie_orders(
-                [self._systems[name] for name in ordered],
-                self._align(measure, *ordered),
-                "independent" if is_independent else self.orders,
-                seed=self.seed,
-            )
-        return self._outcomes[key] if names == ordered else self._outcomes[key].reversed
+        ordered = tuple(sorted(names, key=self._order_by_values(measure).index))
+        outcome = self._analyze_ordered(ordered, measure)
+        return outcome if names == ordered else outcome.reversed
 
-    def _order_by_values(self, measure: Measure) -> dict[str, int]:
-        """The places of the systems in an order that depends on their values only, if these differ."""
-        if measure not in self._places:
-            found = self._align(measure)
-            columns = (found.expected.T, found.minimum.T, found.maximum.T)
-            keys = {name: [one[index].tolist() for one in columns] for name, index in self._index.items()}
-            self._places[measure] = {name: place for place, name in enumerate(sorted(keys, key=keys.__getitem__))}
-        return self._places[measure]
+    @cached_method
+    def _analyze_ordered(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
+        # An order for each query is the same as independent orders if there is only one system.
+        orders = "independent" if len(names) == 1 and self.orders == "per-query" else self.orders
+        systems = [self._systems[name] for name in names]
+        return analyze_tie_orders(systems, self._align(measure, *names), orders, seed=self.seed)
+
+    @cached_method
+    def _order_by_values(self, measure: Measure) -> list[str]:
+        """The systems in an order that depends on their values only, if these differ."""
+        found = self._align(measure)
+        columns = (found.expected.T, found.minimum.T, found.maximum.T)
+        keys = {name: [one[index].tolist() for one in columns] for name, index in self._index.items()}
+        return sorted(keys, key=keys.__getitem__)
 
     def _interval_in_one_order(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
         """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order.
@@ -598,25 +583,27 @@ class Compared(Result):
         """The measures in an order that does not depend on how they were given."""
         return sorted(self.measures, key=str)
 
-    def _family(self, *, all_pairs: bool) -> Family:
+    @cached_method
+    def _family(self, baseline: str | None) -> Family:
         """All differences that are tested at once: every pair, or every system against the baseline."""
-        everything = all_pairs or self.baseline is None
-        if everything not in self._families:
-            aligned = [self._align(measure) for measure in self._family_measures]
-            self._families[everything] = Family(
-                [one.expected for one in aligned],
-                [one.kept for one in aligned],
-                baseline=None if everything or self.baseline is None else self._index[self.baseline],
-                test=self.test,
-                confidence=self.confidence,
-                seed=self.seed,
-            )
-        return self._families[everything]
+        aligned = [self._align(measure) for measure in self._family_measures]
+        return Family(
+            [one.expected for one in aligned],
+            [one.kept for one in aligned],
+            baseline=None if baseline is None else self._index[baseline],
+            test=self.test,
+            confidence=self.confidence,
+            seed=self.seed,
+        )
+
+    def _family_of(self, a: str, b: str) -> Family:
+        """The family of a pair; two others than the baseline are tested among all pairs."""
+        return self._family(self.baseline if self.baseline in (a, b) else None)
 
     def _test(self, a: str, b: str, measure: Measure) -> Tested:
-        """The difference of two systems, as it is reported; two others than the baseline are tested among all pairs."""
-        family = self._family(all_pairs=self.baseline not in (a, b))
-        tested = family.test(self._index[a], self._index[b], self._family_measures.index(measure))
+        """The difference of two systems, as it is reported."""
+        place = self._family_measures.index(measure)
+        tested = self._family_of(a, b).test(self._index[a], self._index[b], place)
         scale = self._align(measure).scale
         return replace(tested, ci=None if tested.ci is None else (tested.ci[0] * scale, tested.ci[1] * scale))
 
@@ -671,7 +658,9 @@ class Compared(Result):
 
     def _align(self, measure: Measure, *names: str) -> Aligned:
         """The estimates of some systems side by side; of all systems if no names are given."""
-        if measure not in self._aligned:
-            self._aligned[measure] = align(list(self._systems.values()), measure)
-        aligned = self._aligned[measure]
+        aligned = self._align_all(measure)
         return aligned.take([self._index[name] for name in names]) if names else aligned
+
+    @cached_method
+    def _align_all(self, measure: Measure) -> Aligned:
+        return align(list(self._systems.values()), measure)
