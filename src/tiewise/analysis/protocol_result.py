@@ -503,30 +503,21 @@ class Protocol(Result):
         )
 
     def _records(self, view: View) -> Table:
-        if not self.measures:
-            records = [{"row": name, **self._facts(name)} for name in self.rows]
-        else:
-            records = [self._record(name, measure) for measure in self.measures for name in self.rows]
-        return Table.of_records(records[0], records)
+        records = [self._record(name, measure) for measure in self.measures or [None] for name in self.rows]
+        return Table.of_records([name for name in PROTOCOL_COLUMNS if name in records[0]], records)
 
-    def _record(self, name: str, measure: Measure) -> dict[str, object]:
-        one, difference, facts = self.estimate(name, measure), self.difference(name, measure), self._facts(name)
-        statistics = ("expected", "minimum", "maximum", "range", "std", "oblivious", "bias")
-        return {
-            "row": name,
-            "measure": measure.name,
-            **{statistic: getattr(one, statistic) for statistic in statistics},
-            "tied_share": facts.pop("tied_share"),
-            "difference": difference.mean,
-            **{part: getattr(difference, part) for part in ("ci_low", "ci_high", "lower", "upper", "differs")},
-            "verdict": self.verdict(name) if measure == self.measures[0] else None,
-            **facts,
-        }
-
-    def _facts(self, name: str) -> dict[str, Any]:
+    def _record(self, name: str, measure: Measure | None) -> dict[str, Any]:
         row = self._rows[name]
         similar = dict.fromkeys(Agreement._fields) if row.agreement is None else row.agreement._asdict()
-        return {"tied_share": row.tied_share, **similar, "bytes": row.bytes, "seconds": row.seconds}
+        facts = {"row": name, "tied_share": row.tied_share, "bytes": row.bytes, "seconds": row.seconds, **similar}
+        if measure is None:
+            return facts
+        one, difference = self.estimate(name, measure), self.difference(name, measure)
+        verdict = self.verdict(name) if measure == self.measures[0] else None
+        statistics = ("expected", "minimum", "maximum", "range", "std", "oblivious", "bias")
+        values = {statistic: getattr(one, statistic) for statistic in statistics}
+        differences = {"difference": difference.mean, **difference._asdict()}
+        return {"measure": measure.name, "verdict": verdict, **facts, **values, **differences}
 
     def _document(self, view: View) -> dict[str, Any]:
         return {

@@ -18,13 +18,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.estimates import format_statistic, is_wide, shows_ties
 from tiewise.results.model import BEST, CUT, OPEN, Cell, Section, Table, columns_of
-from tiewise.results.wording import (
-    NumberFormat,
-    capitalize_first,
-    count_noun,
-    join_names,
-    list_examples,
-)
+from tiewise.results.wording import NumberFormat, capitalize_first, count_noun, join_names, list_examples
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
@@ -32,6 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Intervals", "paper_section"]
 
 Intervals = Literal["ties", "queries"]
+BELOW: dict[Intervals, str] = {
+    "ties": "Below: lowest and highest value over the orders of ties",
+    "queries": "Below: 95% interval over queries",
+}
 
 SIGNS = "†‡§¶"  # one for each baseline
 LOWER = "↓"  # before the sign of a baseline
@@ -49,7 +47,7 @@ def paper_section(
     Without `baselines` it is the one of the comparison, or the first of two systems; else there are no marks.
     """
     signs = dict(zip(_check_baselines(compared, baselines), SIGNS, strict=False))
-    if intervals not in (None, "ties", "queries"):
+    if intervals not in (None, *BELOW):
         raise InputError(f"intervals={intervals!r} is not possible. Use 'ties', 'queries' or None.")
     systems = [row["system"] for row in compared.ranking(compared.measures[0])]
     columns = [_column(compared, systems, measure, signs, intervals, numbers) for measure in compared.measures]
@@ -61,7 +59,7 @@ def paper_section(
     )
     marks = "".join(cell.mark for column in columns for cell in column)
     legend = [f"Bold: highest{f'; {OPEN} in another order of ties' if OPEN in marks else ''}"]
-    legend += [*_explain_signs(compared, signs, marks), *_explain_intervals(intervals)]
+    legend += [*_explain_signs(compared, signs, marks), *([BELOW[intervals]] if intervals else [])]
     notes = (*(f"{one}." for one in legend), *caption_notes(compared.reports))
     heads = columns_of(["run"], [measure.name for measure in compared.measures])
     return Section([Table(heads, rows, notes=notes)], title, compared.notes)
@@ -129,13 +127,6 @@ def _explain_signs(compared: Compared, signs: dict[str, str], marks: str) -> lis
     brackets = ", in brackets if not in every order" if "(" in marks else ""
     significant = capitalize_first(", ".join(found) or none)
     return [f"{significant} ({test}{at_once}, p < {level(compared.confidence):g}){brackets}"]
-
-
-def _explain_intervals(intervals: Intervals | None) -> list[str]:
-    if intervals is None:
-        return []
-    what = "Lowest and highest value over the orders of ties" if intervals == "ties" else "95% interval over queries"
-    return [f"Below: {what[0].lower()}{what[1:]}"]
 
 
 def _check_baselines(compared: Compared, baselines: Sequence[str] | None) -> list[str]:

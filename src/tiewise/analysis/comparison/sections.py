@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.comparison.pair import TIES_QUESTION, PairComparison
 from tiewise.analysis.significance import ATOL
+from tiewise.analysis.simultaneous import level
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import tool_for
 from tiewise.results.estimates import format_measured, format_statistic, format_ties, is_wide
@@ -53,7 +54,7 @@ Cells = Callable[[Any], Any]  #: what a column shows of a row
 def pair_section(pair: PairComparison, view: View) -> Section:
     """Two systems in one measure."""
     numbers = view.numbers if view.digits is not None else NumberFormat(4, leading_zero=False)
-    columns = (_measure_column(), *_difference_columns("A − B", _level(pair.confidence)), *_pair_columns(numbers))
+    columns = (_measure_column(), *_difference_columns("A − B", _level(pair.confidence)), *_pair_columns())
     table = _choose(columns, [(pair, numbers)], view)
     return Section([table, pair.verdict], f"{pair.a} (A) against {pair.b} (B)")
 
@@ -217,7 +218,7 @@ class _Pair(_Shown):
             for side in ("a", "b")
         ]
         first = [_measure_column()] if len(pairs) > 1 else []
-        columns = (*first, *values, *_difference_columns("A − B", self.family_level), *_pair_columns(numbers))
+        columns = (*first, *values, *_difference_columns("A − B", self.family_level), *_pair_columns())
         yield _choose(columns, rows, self.view)
         yield from (pair.verdict for pair in pairs)
 
@@ -285,7 +286,7 @@ class _Ranking(_Shown):
             )
             if found.oblivious
             else None,
-            *((column, of_pair(show)) for column, show in _pair_columns(numbers, default="wide")),
+            *((column, of_pair(show)) for column, show in _pair_columns("difference_ties")),
         ]
         title = measure.name if len(found.measures) > 1 else ""
         return _choose([one for one in columns if one], list(ranking), self.view, title)
@@ -302,20 +303,19 @@ class _Ranking(_Shown):
         found, rows = self.compared, self.compared.ranking(measure)
         if found.queries < 2:
             return "One query is no evidence about other queries."
-        alpha_rows = [row for row in rows if row["p_value"] is not None]
-        is_shown = {row["system"]: _is_shown(row["p_value"], found.confidence) for row in alpha_rows}
-        better = [row["system"] for row in alpha_rows if is_shown[row["system"]] and row["difference"] > 0]
-        worse = [row["system"] for row in alpha_rows if is_shown[row["system"]] and row["difference"] < 0]
-        open_ = [row["system"] for row in alpha_rows if not is_shown[row["system"]]]
+        tested = [(row, _is_shown(row["p_value"], found.confidence)) for row in rows if row["p_value"] is not None]
+        better = [row["system"] for row, is_shown in tested if is_shown and row["difference"] > 0]
+        worse = [row["system"] for row, is_shown in tested if is_shown and row["difference"] < 0]
+        open_ = [row["system"] for row, is_shown in tested if not is_shown]
         if baseline := found.baseline:
-            shown = [
+            clauses = [
                 f"{_names(some)} {'is' if len(some) == 1 else 'are'} {word} than {baseline}"
                 for some, word in ((better, "better"), (worse, "worse"))
                 if some
             ]
-            sentences = [f"Shown: {'; '.join(shown)}."] if shown else []
+            sentences = [f"Shown: {'; '.join(clauses)}."] if clauses else []
             if open_:
-                rest = f"{_names(open_, 'or')} differs" if shown else "any differs"
+                rest = f"{_names(open_, 'or')} differs" if clauses else "any differs"
                 sentences.append(f"Not shown: that {rest} from {baseline}.")
             return " ".join(sentences)
         first = rows[0]["system"]
@@ -392,13 +392,10 @@ def _difference_columns(heading: str, level: str) -> tuple[tuple[Column, Cells],
     )
 
 
-def _pair_columns(numbers: NumberFormat, default: str = "") -> tuple[tuple[Column, Cells], ...]:
-    """The other numbers of a pair, for those who ask for them; `default` adds the answer on ties."""
+def _pair_columns(ties: str = "ties") -> tuple[tuple[Column, Cells], ...]:
+    """The other numbers of a pair, for those who ask for them; `ties` names the column of its range."""
     of_order = (
-        (
-            Column("ties" if not default else "difference_ties", "difference by tie order", shown="wide"),
-            _difference_ties,
-        ),
+        (Column(ties, "difference by tie order", shown="wide"), _difference_ties),
         (Column("probability", "ahead", "right", shown="wide"), lambda row: row[0].ahead),
         (
             Column("std", align="right", shown="wide"),
@@ -469,8 +466,6 @@ def _level(confidence: float) -> str:
 
 
 def _is_shown(p: float | None, confidence: float) -> bool:
-    from tiewise.analysis.simultaneous import level
-
     return p is not None and p < level(confidence)
 
 
