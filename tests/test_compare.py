@@ -18,8 +18,8 @@ from scipy import stats
 import oracle_compare as oracle
 import tiewise as tw
 from tiewise.analysis.comparison import arrangements, distribution, ranks, result, shared_order, system
-from tiewise.analysis.comparison.pair import Answers
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
+from tiewise.analysis.comparison.pair import Answers
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics import arrangements as few_arrangements
 from tiewise.metrics.grouped_judgments import GroupedJudgments

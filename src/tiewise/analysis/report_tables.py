@@ -135,7 +135,7 @@ class Reports(Result, dict[str, Report]):
         if view.explain:
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
             tools = ToolTables({name: report.oblivious_by_tool() for name, report in self.items()})
-            parts += ["", *tools._section(view).parts]
+            parts += [part for table in tools._section(view).tables for part in ("", table)]
         return Section(parts, self._title, self.notes)
 
     @property

@@ -111,8 +111,7 @@ class ToolTables(Result, dict[str, ToolTable]):
         tables = {name: one._section(view).tables[0] for name, one in self.items()}
         if len(tables) == 1:
             return Section(list(tables.values()), next(iter(tables)))
-        named = [replace(table, title=f"{name}: {table.title}") for name, table in tables.items()]
-        return Section([part for table in named for part in ("", table)][1:])
+        return Section([replace(table, title=f"{name}: {table.title}") for name, table in tables.items()])
 
     def _records(self, view: View) -> Table:
         rows = ({"run": name} | asdict(row) for name, table in self.items() for row in table)
