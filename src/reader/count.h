@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <optional>
 #include <utility>
 
 #include "rows.h"
@@ -29,10 +30,30 @@ struct Judgments {
     }
   }
 
+  // The judgment of a document of a query, −1 if there is none. The documents of a query are indexed when it is first
+  // asked for: not from several threads.
+  int64_t find(int64_t query, Id doc) {
+    if (documents_.empty()) documents_.resize(queries.size());
+    std::optional<Index>& own = documents_[query];
+    if (!own) {
+      own.emplace();
+      own->reset(static_cast<size_t>(offsets[query + 1] - offsets[query]));
+      for (int64_t at = offsets[query]; at < offsets[query + 1]; ++at) {
+        own->put(hash[at], static_cast<uint32_t>(at), [](uint32_t) { return false; });
+      }
+    }
+    const uint64_t key = hashed(doc);
+    const uint32_t at = own->at(key, [&](uint32_t other) { return hash[other] == key && same(docs[other], doc); });
+    return at == Index::none ? -1 : static_cast<int64_t>(at);
+  }
+
   int64_t place(Id query) const {
     const uint32_t at = index.at(hashed(query), [&](uint32_t place) { return queries[place] == query; });
     return at == Index::none ? -1 : static_cast<int64_t>(at);
   }
+
+ private:
+  std::vector<std::optional<Index>> documents_;  // by query
 };
 
 // Look up queries. `place`: the index of each list's query among the judged ones, −1 if it is not judged.
@@ -197,52 +218,75 @@ inline Neighbours neighbours(const double* value, size_t many) {
 
 class Counter {
  public:
-  // `value`: the scores of the rows, rounded to some type. `own`: the judged scores are those of these rows. Otherwise
-  // they are already in `groups`, and the rows are one shard of several.
-  // `exact`: the scores before they were rounded, and their tie groups, which are copied where rounding changed none.
-  Counter(const Rows& rows, const Judgments& judged, const double* value, const int64_t* row, bool own, Groups groups,
-          const double* exact_value = nullptr, Groups exact = {})
-      : rows_(rows), judged_(judged), value_(value), row_(row), own_(own), out_(groups), exact_value_(exact_value),
-        exact_(exact) {}
+  // `own`: the judged scores are those of these rows. Otherwise they are already in `groups`, and the rows are one shard
+  // of several.
+  Counter(const Rows& rows, const Judgments& judged, const int64_t* row, bool own, Groups groups)
+      : rows_(rows), judged_(judged), row_(row), own_(own), out_(groups) {}
 
-  // Count all lists. Returns the number of rows that share their score with another row of their list, how many
-  // neighbours in the ranking have equal scores, and the trend of the scores along the lists: see `Trend` in
-  // tiewise.data.runs.
-  std::array<int64_t, 6> count_all(const int64_t* place) {
-    for (size_t list = 0; list < rows_.queries.size(); ++list) count_list(list, place[list]);
-    return {tied_, same_, trend_[0], trend_[1], trend_[2], trend_[3]};
+  // The number of rows that share their score with another row of their list, how many neighbours in the ranking have
+  // equal scores, and the trend of the scores along the lists: see `Trend` in tiewise.data.runs.
+  std::array<int64_t, 6> totals() const { return {tied_, same_, trend_[0], trend_[1], trend_[2], trend_[3]}; }
+
+  // Count a list of some query. `value`: the scores of all rows, rounded to some type. `exact`: the scores before they
+  // were rounded, and their tie groups, which are copied if rounding changed none.
+  void count_list(size_t list, int64_t place, const double* value, const double* exact_value = nullptr,
+                  const Groups* exact = nullptr) {
+    value_ = value;
+    low_ = rows_.offsets[list];
+    many_ = rows_.offsets[list + 1] - low_;
+    const Neighbours along = neighbours(value_ + low_, many_);
+    descending_ = along.rises == 0;
+    ranked_ = value_ + low_;
+    const bool rising = along.rises && along.rises + along.same + 1 == many_;
+    trend_[0] += rising, trend_[1] += descending_ && along.same + 1 < many_, trend_[2] += along.same + 1 < many_;
+    trend_[3] += rising ? along.rises : 0;
+    const Neighbours found = descending_ ? along : sort();
+    same_ += static_cast<int64_t>(found.same), tied_ += static_cast<int64_t>(found.same + found.sequences);
+    if (place < 0 || !many_) return;
+    if (exact && descending_ && same_groups(along, exact_value)) {
+      copy(place, *exact, ranked_[many_ - 1]);
+    } else {
+      out_.lowest[place] = ranked_[many_ - 1];
+      out_.lowest_size[place] = ranked_ + many_ - std::lower_bound(ranked_, ranked_ + many_, ranked_[many_ - 1], std::greater<>());
+      count_judged(judged_.offsets[place], judged_.offsets[place + 1]);
+    }
+  }
+
+  // Count the list that another counter has just counted, for its scores rounded to float32.
+  void round_list(const Counter& exact, int64_t place, std::vector<double>& value) {
+    low_ = exact.low_, many_ = exact.many_, descending_ = exact.descending_;
+    const double* ranked = exact.ranked_;
+    bool joins = false;
+    for (size_t at = 1; at < many_; ++at) {
+      joins |= static_cast<float>(ranked[at]) == static_cast<float>(ranked[at - 1]) && ranked[at] != ranked[at - 1];
+    }
+    value.assign(exact.value_, exact.value_ + low_ + many_);
+    for (double& one : value) one = static_cast<float>(one);
+    if (joins) {
+      count_list(0, place, value.data());
+    } else {
+      value_ = value.data();
+      copy(place, exact.out_, many_ ? static_cast<float>(ranked[many_ - 1]) : std::nan(""));
+    }
   }
 
  private:
-  void count_list(size_t list, int64_t place) {
-    low_ = rows_.offsets[list];
-    many_ = rows_.offsets[list + 1] - low_;
-    const Neighbours found = neighbours(value_ + low_, many_);
-    descending_ = found.rises == 0;
-    const bool rising = found.rises && found.rises + found.same + 1 == many_;
-    trend_[0] += rising, trend_[1] += descending_ && found.same + 1 < many_, trend_[2] += found.same + 1 < many_;
-    trend_[3] += rising ? found.rises : 0;
-    if (place >= 0 && exact_value_ && same_groups(found)) {
-      copy(place);
-    } else if (place >= 0 && many_) {
-      floor(place);
-      count_judged(judged_.offsets[place], judged_.offsets[place + 1]);
-    }
-    if (descending_) {
-      same_ += static_cast<int64_t>(found.same), tied_ += static_cast<int64_t>(found.same + found.sequences);
-    } else {
-      count_ties_sorted();
-    }
+  // The scores of the list, best first.
+  Neighbours sort() {
+    sorted_.assign(value_ + low_, value_ + low_ + many_);
+    std::sort(sorted_.begin(), sorted_.end(), std::greater<>());
+    ranked_ = sorted_.data();
+    return neighbours(ranked_, many_);
   }
 
   // Whether the list has the same tie groups as before its scores were rounded: it descends, and rounding joined none.
-  bool same_groups(const Neighbours& rounded) const {
-    const Neighbours exact = neighbours(exact_value_ + low_, many_);
+  bool same_groups(const Neighbours& rounded, const double* exact_value) const {
+    const Neighbours exact = neighbours(exact_value + low_, many_);
     return exact.rises == 0 && exact.same == rounded.same;
   }
 
-  void copy(int64_t place) {
-    if (many_) out_.lowest[place] = value_[low_ + many_ - 1], out_.lowest_size[place] = exact_.lowest_size[place];
+  void copy(int64_t place, const Groups& exact, double lowest) {
+    out_.lowest[place] = lowest, out_.lowest_size[place] = exact.lowest_size[place];
     const int64_t first = judged_.offsets[place], last = judged_.offsets[place + 1];
     for (int64_t doc = first; doc < last; ++doc) {
       if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
@@ -250,26 +294,9 @@ class Counter {
     const auto copy_all = [&](int64_t* to, const int64_t* from) {
       if (to) std::copy(from + first, from + last, to + first);
     };
-    copy_all(out_.start, exact_.start), copy_all(out_.size, exact_.size);
-    copy_all(out_.desc, exact_.desc), copy_all(out_.asc, exact_.asc);
-    copy_all(out_.given, exact_.given), copy_all(out_.rank, exact_.rank);
-  }
-
-  void count_ties_sorted() {
-    sorted_.assign(value_ + low_, value_ + low_ + many_);
-    std::sort(sorted_.begin(), sorted_.end());
-    for (size_t at = 0; at < many_; ++at) {
-      const bool same = at > 0 && sorted_[at] == sorted_[at - 1];
-      same_ += same, tied_ += same || (at + 1 < many_ && sorted_[at] == sorted_[at + 1]);
-    }
-  }
-
-  void floor(int64_t place) {
-    const double *begin = value_ + low_, *end = begin + many_;
-    const double lowest = descending_ ? end[-1] : *std::min_element(begin, end);
-    out_.lowest[place] = lowest;
-    out_.lowest_size[place] = descending_ ? end - std::lower_bound(begin, end, lowest, std::greater<>())
-                                         : std::count(begin, end, lowest);
+    copy_all(out_.start, exact.start), copy_all(out_.size, exact.size);
+    copy_all(out_.desc, exact.desc), copy_all(out_.asc, exact.asc);
+    copy_all(out_.given, exact.given), copy_all(out_.rank, exact.rank);
   }
 
   // Count for the judged documents `first` to `last`.
@@ -290,46 +317,34 @@ class Counter {
       if (probes_.empty() || probes_.back() != score) probes_.push_back(score), bounds_.push_back(at);
     }
     bounds_.push_back(retrieved_.size());
-    if (descending_) {
-      count_sorted();
-    } else {
-      count_unsorted();
-    }
-  }
-
-  void count_sorted() {
-    const double *begin = value_ + low_, *end = begin + many_;
+    const double* const end = ranked_ + many_;
+    bool gathered = descending_;
     for (size_t probe = 0; probe < probes_.size(); ++probe) {
-      const double* first = std::lower_bound(begin, end, probes_[probe], std::greater<>());
+      const double* first = std::lower_bound(ranked_, end, probes_[probe], std::greater<>());
       const double* last = std::upper_bound(first, end, probes_[probe], std::greater<>());
       group_.clear();
       if (ordered(last - first)) {
-        for (const double* at = first; at < last; ++at) group_.push_back(at - value_);
+        if (!gathered) gathered = true, gather();
+        if (descending_) {
+          for (const double* at = first; at < last; ++at) group_.push_back(at - value_);
+        } else {
+          const auto less = [](const auto& member, size_t other) { return member.first < other; };
+          auto at = std::lower_bound(members_.begin(), members_.end(), probe, less);
+          for (; at != members_.end() && at->first == probe; ++at) group_.push_back(at->second);
+        }
       }
-      store(probe, first - begin, last - first);
+      store(probe, first - ranked_, last - first);
     }
   }
 
-  void count_unsorted() {
-    const size_t probes = probes_.size();
-    below_.assign(probes + 1, 0), equal_.assign(probes, 0);  // by probe: the rows just above it, and those equal to it
+  // The rows of a list that is not sorted whose score is that of a judged document, by probe.
+  void gather() {
     members_.clear();
     for (size_t at = low_; at < low_ + many_; ++at) {
       const size_t place = std::lower_bound(probes_.begin(), probes_.end(), value_[at]) - probes_.begin();
-      ++below_[place];
-      if (place < probes && probes_[place] == value_[at]) ++equal_[place], members_.emplace_back(place, at);
+      if (place < probes_.size() && probes_[place] == value_[at]) members_.emplace_back(place, at);
     }
     std::stable_sort(members_.begin(), members_.end(), [](auto& a, auto& b) { return a.first < b.first; });
-    int64_t above = below_[probes];
-    size_t member = members_.size();
-    for (size_t probe = probes; probe-- > 0;) {
-      group_.clear();
-      const size_t end = member;
-      while (member > 0 && members_[member - 1].first == probe) --member;
-      for (size_t at = member; at < end; ++at) group_.push_back(members_[at].second);
-      store(probe, above, equal_[probe]);
-      above += below_[probe];
-    }
   }
 
   // Whether the order inside a group of this size matters: a judged document of another shard may tie with a single row
@@ -382,17 +397,15 @@ class Counter {
 
   const Rows& rows_;
   const Judgments& judged_;
-  const double* value_;
   const int64_t* row_;
   const bool own_;
   Groups out_;
-  const double* exact_value_;
-  const Groups exact_;
+  const double *value_ = nullptr, *ranked_ = nullptr;  // the scores; those of a list, best first
   size_t low_ = 0, many_ = 0;
   int64_t tied_ = 0, same_ = 0;
   std::array<int64_t, 4> trend_{};
   bool descending_ = false;
-  std::vector<int64_t> retrieved_, group_, docs_, below_, equal_;
+  std::vector<int64_t> retrieved_, group_, docs_;
   std::vector<size_t> bounds_;
   std::vector<double> probes_, sorted_;
   std::vector<std::pair<size_t, int64_t>> members_;

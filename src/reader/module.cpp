@@ -12,10 +12,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>
 
+#include <memory>
 #include <optional>
 
 #include "columns.h"
 #include "count.h"
+#include "lists.h"
 #include "regroup.h"
 
 namespace nb = nanobind;
@@ -29,6 +31,7 @@ template <class T>
 using Array = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Floats = Array<double>;
 using Ints = Array<int64_t>;
+using ConstInts = Array<const int64_t>;
 template <class T>
 using Result = nb::ndarray<nb::numpy, T, nb::ndim<1>>;
 using Unlocked = nb::call_guard<nb::gil_scoped_release>;
@@ -186,9 +189,11 @@ struct HeldGroups : Groups {
 std::array<int64_t, 6> count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row,
                              bool own, const HeldGroups& groups, const HeldGroups* exact) {
   const double* exact_value = exact ? block.rows.value.data() : nullptr;
-  Counter counter(block.rows, judged.judgments, value.data(), row.data(), own, groups, exact_value,
-                  exact ? static_cast<const Groups&>(*exact) : Groups());
-  return counter.count_all(place.data());
+  Counter counter(block.rows, judged.judgments, row.data(), own, groups);
+  for (size_t list = 0; list < block.rows.queries.size(); ++list) {
+    counter.count_list(list, place.data()[list], value.data(), exact_value, exact);
+  }
+  return counter.totals();
 }
 
 // A score of a dictionary; NaN if its document is no text or it is no plain number.
@@ -309,6 +314,107 @@ nb::object walk(nb::dict table) {
   return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));
 }
 
+// The tables of a measure, and the arrays that own them.
+struct HeldTables : Tables {
+  std::vector<nb::object> owners;
+
+  HeldTables(int kind, Array<const double> gains, Array<const double> weights, ConstInts depths,
+             Array<const double> divisors, bool of_length)
+      : owners{nb::cast(gains), nb::cast(weights), nb::cast(depths), nb::cast(divisors)} {
+    form = static_cast<Form>(kind), gain = gains.data(), weight = weights.data(), n_weights = weights.size();
+    depth = depths.data(), divisor = divisors.data(), by_length = of_length;
+  }
+};
+
+// Ranked lists that were counted, and the Python objects that own their judgments.
+struct HeldLists : Lists {
+  nb::object judged, pool;
+  nb::list unjudged, queries, docs;  // queries without judgments; the first few queries and documents, for messages
+
+  HeldLists(nb::object judged_, nb::object pool_)
+      : Lists(nb::cast<Judged&>(judged_).judgments, pool_.is_none() ? nullptr : &nb::cast<Judged&>(pool_).judgments),
+        judged(judged_), pool(pool_) {}
+
+  static constexpr size_t examples = 3;
+
+  // Count ``{query: {document: score}}``; false if an id is not a plain string or a score not a plain number: Python then
+  // reports the problem.
+  bool read(nb::dict table) {
+    PyObject *query, *list, *doc, *score;
+    Py_ssize_t size = 0;
+    const auto id = [&](PyObject* text) {
+      const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+      if (!data) PyErr_Clear();  // a lone surrogate
+      return Id(data, data ? static_cast<size_t>(size) : 0);
+    };
+    for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &list);) {
+      if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(list)) return false;
+      const Id name = id(query);
+      if (!name.data()) return false;
+      start();
+      for (Py_ssize_t inner = 0; PyDict_Next(list, &inner, &doc, &score);) {
+        const double value = plain_score(doc, score);
+        const Id text = std::isnan(value) ? Id() : id(doc);
+        if (!text.data()) return false;
+        if (nb::len(docs) < examples) docs.append(nb::borrow(doc));
+        this->Lists::docs().push_back(text), values().push_back(value);
+      }
+      if (!count(name, PyDict_GetItemWithError(list, query) != nullptr)) unjudged.append(nb::borrow(query));
+      if (nb::len(queries) < examples) queries.append(nb::borrow(query));
+    }
+    return true;
+  }
+};
+
+template <class T>
+nb::object view_of(HeldLists& lists, std::vector<T>& values) {
+  using Kind = std::conditional_t<std::is_same_v<T, uint8_t>, bool, T>;
+  nb::object made = nb::cast(Result<Kind>(reinterpret_cast<Kind*>(values.data()), {values.size()}, nb::find(lists)));
+  return std::is_same_v<T, int64_t> ? nb::object(made.attr("view")("int64")) : made;
+}
+
+// The arrays of the tie groups of one score type.
+nb::tuple groups_of(HeldLists& lists, bool rounded) {
+  View& view = rounded ? lists.rounded : lists.exact;
+  const auto of = [&](auto& values) { return view_of(lists, values); };
+  return nb::make_tuple(of(view.score), of(view.start), of(view.size), of(view.lowest), of(view.lowest_size), of(view.desc),
+                        of(view.asc), of(view.given));
+}
+
+// The statistics of some measures, (7, n_measures, n_queries), and whether each looks at ranks after which a list may be
+// truncated; `compute` fills them.
+template <class Compute>
+nb::tuple statistics(nb::list measures, size_t queries, Compute compute) {
+  std::vector<const Tables*> tables;
+  for (nb::handle one : measures) tables.push_back(nb::cast<const HeldTables*>(one));
+  std::vector<double> found(7 * tables.size() * queries);
+  const auto reached = std::make_unique<bool[]>(tables.size());
+  compute(tables, found.data(), reached.get());
+  nb::list each;
+  for (size_t at = 0; at < tables.size(); ++at) each.append(nb::bool_(reached[at]));
+  return nb::make_tuple(array(std::move(found)), each);
+}
+
+nb::tuple statistics_of_lists(HeldLists& lists, nb::list measures, int order, bool rounded, int64_t depth, bool complete) {
+  View& view = rounded ? lists.rounded : lists.exact;
+  const int64_t* before[] = {nullptr, view.desc.data(), view.asc.data(), view.given.data()};
+  return statistics(measures, lists.length.size(), [&](const auto& tables, double* found, bool* reached) {
+    lists.compute(tables, view, before[order], depth, complete, found, reached);
+  });
+}
+
+nb::tuple statistics_of_groups(nb::list measures, ConstInts offsets, ConstInts start, ConstInts size,
+                               std::optional<ConstInts> before, ConstInts length, ConstInts last_start,
+                               ConstInts last_size, Array<const bool> truncated) {
+  return statistics(measures, length.size(), [&](const auto& tables, double* found, bool* reached) {
+    nb::gil_scoped_release unlocked;
+    compute_all(tables,
+                {length.size(), offsets.data(), start.data(), size.data(), before ? before->data() : nullptr,
+                 length.data(), last_start.data(), last_size.data(), truncated.data()},
+                found, reached);
+  });
+}
+
 }  // namespace
 }  // namespace tiewise
 
@@ -342,7 +448,29 @@ NB_MODULE(_reader, m) {
         return places ? check(ids.take(*places)) : check(ids.ids);
       }, "offsets"_a, "places"_a.none());
 
+  nb::class_<HeldTables>(m, "Tables")
+      .def(nb::init<int, Array<const double>, Array<const double>, ConstInts, Array<const double>, bool>(), "form"_a, "gain"_a,
+           "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
+  m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
+        "last_start"_a, "last_size"_a, "truncated"_a);
+
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
+
+  nb::class_<HeldLists>(m, "Lists")
+      .def(nb::init<nb::object, nb::object>(), "judged"_a, "pool"_a.none())
+      .def("read", &HeldLists::read)
+      .def("groups", &groups_of, "rounded"_a)
+      .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a)
+      .def("totals", [](const HeldLists& lists) { return lists.totals(); })
+      .def_ro("n_lists", &HeldLists::n_lists)
+      .def_ro("n_rows", &HeldLists::n_rows)
+      .def_ro("unjudged", &HeldLists::unjudged)
+      .def_ro("queries", &HeldLists::queries)
+      .def_ro("docs", &HeldLists::docs)
+      .def_prop_ro("length", [](HeldLists& lists) { return view_of(lists, lists.length); })
+      .def_prop_ro("present", [](HeldLists& lists) { return view_of(lists, lists.present); })
+      .def_prop_ro("found", [](HeldLists& lists) { return view_of(lists, lists.found); })
+      .def_prop_ro("has_self", [](HeldLists& lists) { return view_of(lists, lists.has_self); });
 
   // Output arrays are those of the caller, never copies of another type.
   nb::class_<HeldGroups>(m, "Groups")
