@@ -256,8 +256,7 @@ class Evidence:
         scores, quantization = self.scores, self.scores.quantization
         if quantization is None:
             return ""
-        steps = [quantization.transformation.description, "printed with few digits" * bool(quantization.printing)]
-        later = "".join(f", then {step}" for step in steps if step)
+        later = "".join(f", then {step}" for step in quantization.later_steps)
         share = "all" if scores.share == 1 else f"{format_percent(scores.share)} of"
         return later or f" ({share} {scores.rows:,} lie on its grid)"
 
