@@ -231,6 +231,12 @@ class Evidence:
         return "only gaps" if cause == "unclear" and keep_apart and self.scores.distinct >= MIN_DISTINCT else cause
 
     @property
+    def rounded_share(self) -> float | None:
+        """The share of tied pairs that printing or float32 explains; None if something else does."""
+        is_explained = self.scores.name == "integer" or self.scores.quantization or self.even_steps
+        return self.rounding[0] if self.rounding and not is_explained else None
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What fills the braces of a `Problem`."""
         scores, ties, quantization, printings = self.scores, self.ties, self.scores.quantization, self.scores.printings

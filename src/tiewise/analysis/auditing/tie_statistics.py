@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.auditing.grids import Grid
-from tiewise.data.columns import Codes, Floats, project, sort_lists
+from tiewise.data.columns import Codes, Floats, sort_lists
 from tiewise.data.runs import Run
 
 __all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
@@ -118,14 +118,6 @@ class TieStatistics:
     def count_across(self, cutoff: int) -> int:
         """How many lists have a tie between this rank and the next."""
         return _count((self.start < cutoff) & (self.start + self.size > cutoff))
-
-    def float32_ties(self) -> int:
-        """How many more rows are tied if scores are read as float32."""
-        score = project(self.score, "float32")
-        new = np.ones(len(score), dtype=bool)
-        new[1:] = (score[1:] != score[:-1]) | (self.query[1:] != self.query[:-1])
-        size = np.add.reduceat(self.size, np.flatnonzero(new))
-        return int(size[size > 1].sum()) - self.tied_rows
 
     # -- signs of a cause -----------------------------------------------------------------------------------------
 
