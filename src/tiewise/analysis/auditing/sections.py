@@ -94,7 +94,7 @@ class Audits(Result, dict[str, Audit]):
             ((name, audit),) = self.items()
             return _OneAudit(name, audit, view).section()
         name, gravest = max(self.items(), key=lambda one: _rank(one[1]))
-        parts: list[Part] = [self._overview(gravest, view), Paragraph(self._sentence(name, gravest), _style(gravest))]
+        parts: list[Part] = [self._overview(gravest, view), Paragraph(_sentence(name, gravest), _style(gravest))]
         if not view.explain:
             parts.append(f"How to read this, each run's cause and remedy: {spell_option('explain')}")
         else:
@@ -110,13 +110,6 @@ class Audits(Result, dict[str, Audit]):
         section = self._section(view)
         sentence = next(part.text for part in section.parts if isinstance(part, Paragraph))
         return render_latex(Section(section.tables, f"{section.title}: {sentence}"))
-
-    def _sentence(self, name: str, gravest: Audit) -> str:
-        if gravest.grade == "unknown":
-            return f"Judgments show what ties change: {spell_option('qrels', 'FILE')}."
-        if gravest.grade == "none" and not gravest.unfaithful:
-            return "Ties change nothing in these runs."
-        return f"{name}: {gravest.verdict}"
 
     def _overview(self, gravest: Audit, view: View) -> Table:
         """A row for each run, by the measure of the gravest effect."""
@@ -154,12 +147,19 @@ def _rows(name: str, audit: Audit) -> Iterator[dict[str, Any]]:
         yield {key: row.get(key) for key in AUDIT_COLUMNS}
 
 
+def _sentence(name: str, gravest: Audit) -> str:
+    if gravest.grade == "unknown":
+        return f"Judgments show what ties change: {spell_option('qrels', 'FILE')}."
+    if gravest.grade == "none" and not gravest.unfaithful:
+        return "Ties change nothing in these runs."
+    return f"{name}: {gravest.verdict}"
+
+
 def _rank(audit: Audit) -> tuple[int, int, bool, float]:
     """How grave the effect of ties is; without judgments it is unknown, or there are none."""
-    place = RANKED.index(audit.grade) if audit.grade in RANKED else len(RANKED)
     effect = gravest_effect(audit.effects)
     order, size = (RANKED.index(effect.grade_by_order), effect.size) if effect else (0, 0.0)
-    return place, order, bool(audit.unfaithful), size
+    return RANKED.index(audit.grade), order, bool(audit.unfaithful), size
 
 
 def _style(audit: Audit) -> Style:
