@@ -279,7 +279,7 @@ class Evidence:
         return Remedy(found.remedy.format(**self.facts), code)
 
 
-def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None = None) -> Evidence:
+def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None) -> Evidence:
     """The evidence in the scores and ties of a run."""
     piles = ties.piles(next(iter(scores.printings), None))
     saturated = [pile for pile in piles if pile.levels_off]

@@ -17,17 +17,8 @@ from tiewise.analysis.auditing.verdict import TOP
 from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
-from tiewise.results.estimates import (
-    drop_empty,
-    format_measured,
-    format_statistic,
-    format_ties,
-    is_wide,
-    shows_ties,
-    statistic_cells,
-    statistic_columns,
-)
-from tiewise.results.model import CUT, Code, Column, Paragraph, Part, Section, Style, Table, columns_of
+from tiewise.results.estimates import STATISTICS, drop_empty, shows_ties, statistic_cells, statistic_columns
+from tiewise.results.model import Code, Column, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.results.view import View
 from tiewise.results.wording import (
     capitalize_first,
@@ -229,17 +220,12 @@ class _OneAudit:
     def _value(self, measure: Measure) -> str:
         """The value of a measure, its range by tie order, and what a tool prints if that looks different."""
         mean, numbers = self.audit[measure], self.numbers
-
-        def write(value: float | None) -> str:
-            return format_measured(value, numbers, is_count=measure.total)
-
-        value = format_statistic(mean, "expected", write)
-        mark = CUT if is_wide(mean.open_cut, numbers.digits) else ""
+        cells = dict(zip(STATISTICS, statistic_cells(mean, numbers, is_count=measure.total), strict=True))
         if not shows_ties(mean, numbers):
-            return f"{value}{mark}"
-        text = f"{value}{mark}, by tie order {format_ties(mean, numbers, write)}"
-        differs = mean.oblivious is not None and write(mean.oblivious) != write(mean.expected)
-        return f"{text}; {_order(self.audit)} prints {write(mean.oblivious)}" if differs else text
+            return str(cells["expected"])
+        text = f"{cells['expected']}, by tie order {cells['ties']}"
+        differs = numbers.differ(mean.expected, mean.oblivious)
+        return f"{text}; {_order(self.audit)} prints {cells['oblivious']}" if differs else text
 
     # -- the rest -----------------------------------------------------------------------------------------------
 

@@ -94,8 +94,10 @@ class TieStatistics:
 
     def histogram(self) -> tuple[SizeBin, ...]:
         """The groups by size: 1, 2, 3 to 4, 5 to 8 and so on."""
-        power = np.ceil(np.log2(self.size)).astype(np.int64)
-        groups, rows = np.bincount(power), np.bincount(power, weights=self.size).astype(np.int64)
+        counts = np.bincount(self.size)[1:]
+        size = np.arange(1, len(counts) + 1)
+        power = np.ceil(np.log2(size)).astype(np.int64)
+        groups, rows = (np.bincount(power, weights).astype(np.int64) for weights in (counts, counts * size))
         return tuple(
             SizeBin(2 ** (b - 1) + 1 if b else 1, 2**b, count, total)
             for b, (count, total) in enumerate(zip(groups.tolist(), rows.tolist(), strict=True))

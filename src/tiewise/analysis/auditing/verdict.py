@@ -27,10 +27,10 @@ AVOIDABLE |= {"saturation", "printed saturation"}
 def decide_verdict(
     evidence: Evidence,
     across: Mapping[int, int],
-    effects: Sequence[Effect] | None = None,
-    reversals: Sequence[Reversal] = (),
-    fidelity: Fidelity | None = None,
-    library: str | None = None,
+    effects: Sequence[Effect] | None,
+    reversals: Sequence[Reversal],
+    fidelity: Fidelity | None,
+    library: str | None,
 ) -> tuple[Grade, str, Remedy | None]:
     """The grade of the ties of a run, the verdict in words, and what to do.
 
