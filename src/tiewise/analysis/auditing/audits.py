@@ -163,7 +163,7 @@ def audit(
         constant_queries=ties.constant,
         nearly_constant_queries=ties.nearly_constant,
         cut_lists=0 if complete else ties.ending_tied,
-        float32_ties=rows.projected("float32").tied_rows - ties.tied_rows,
+        float32_ties=ties.count_float32_ties(),
         rounded_share=evidence.rounded_share,
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,

@@ -53,7 +53,7 @@ class ScoreGrid:
     name: str  #: the first of `GRIDS` that contains all scores
     rows: int
     distinct: int  #: distinct scores of the run
-    distinct_float32: int  #: distinct numbers among their nearest float32
+    distinct_float32: int  #: distinct numbers among their nearest float32; 0 if the grid is float32 or float64
     log10_p_value: float | None  #: of all distinct scores lying on the grid by chance; None for float32 and float64
     sample: Floats  #: distinct finite scores in ascending order: all of them, or some at even distances
     roundings: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with few digits
@@ -85,7 +85,7 @@ class ScoreGrid:
             return self._describe_quantization(self.quantization, scores)
         if self.name == "float64":
             return f"The {scores} need float64: they lie on no coarser grid."
-        if self.name == "float32" or self.log10_p_value is None:
+        if self.log10_p_value is None:
             return f"All {scores} are float32 numbers, and lie on no coarser grid."
         all_scores = f"All {scores} {GRIDS[self.name].description}"
         if self.distinct_float32 < MIN_DISTINCT:
@@ -124,13 +124,14 @@ def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
     distinct = np.unique(scores)
     x = distinct[np.isfinite(distinct)]
     name = find_grid(x)
-    f = np.unique(nearest_float32(x))
-    p_value = None
+    distinct_float32, p_value = 0, None
     if name not in ("float32", "float64"):
-        p_value = log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
+        f = np.unique(nearest_float32(x))
+        distinct_float32, p_value = len(f), log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
     printings = find_printings(x) if name != "integer" and len(x) >= MIN_DISTINCT else ()
     printed = () if name in LOW_PRECISION else tuple(grid for grid in printings if grid.name != name)
-    found = ScoreGrid(name, int(sizes.sum()), len(distinct), len(f), p_value, subsample(x), (GRIDS[name], *printed))
+    roundings = (GRIDS[name], *printed)
+    found = ScoreGrid(name, int(sizes.sum()), len(distinct), distinct_float32, p_value, subsample(x), roundings)
     if name == "integer":
         return found
     if quantization := find_quantization(x, printings):

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.auditing.grids import BLOCK_SIZE, Grid
-from tiewise.data.columns import Codes, Floats, sort_lists
+from tiewise.data.columns import Codes, Floats, project, sort_lists
 from tiewise.data.runs import Run
 
 __all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
@@ -119,6 +119,12 @@ class TieStatistics:
     def count_across(self, cutoff: int) -> int:
         """How many lists have a tie between this rank and the next."""
         return _count((self.start < cutoff) & (self.start + self.size > cutoff))
+
+    def count_float32_ties(self) -> int:
+        """How many more rows are tied if scores are read as float32."""
+        score = project(self.score, "float32")
+        same = (score[1:] == score[:-1]) & (self.query[1:] == self.query[:-1])
+        return _count((np.append(same, False) | np.append(False, same)) & ~self.is_tied)
 
     # -- signs of a cause -----------------------------------------------------------------------------------------
 
