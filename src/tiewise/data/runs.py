@@ -46,6 +46,13 @@ class Trend(NamedTuple):
         """Whether most lists rise."""
         return self.rising > self.lists / 2
 
+    def or_along_ranks(self, find: Callable[[], Trend | None]) -> Trend:
+        """This trend, or, if most lists do not fall, the one along the rank column, perhaps of some lists only."""
+        by_rank = None if self.falls else find()
+        if by_rank is None:
+            return self
+        return self._replace(by_rank=True) if self.rises and by_rank.rises else by_rank
+
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
         """The trend of all lists of several parts."""
@@ -208,8 +215,11 @@ class Run(Table):
 
     def trend(self) -> Trend:
         """How the scores change along the lists, or, if most do not fall, along the rank column."""
-        found = Trend.of(self.value, self.offsets)
-        return found if found.falls or self.rank is None else Trend.of(self.value, self.offsets, self.rank)
+        return Trend.of(self.value, self.offsets).or_along_ranks(self.rank_trend)
+
+    def rank_trend(self) -> Trend | None:
+        """How the scores change along the rank column; None if there is none."""
+        return None if self.rank is None else Trend.of(self.value, self.offsets, self.rank)
 
     @cached_property
     def self_rows(self) -> Codes:

@@ -13,7 +13,7 @@ from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
@@ -39,6 +39,7 @@ class FileRun(StreamedRun):
         self._file, self._format, self._name = Reread(path), format, path
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
+        self._first_trend: Trend | None = None  # of the first lists along their ranks, if lists do not fall
 
     @property
     def _source(self) -> Source:
@@ -53,14 +54,12 @@ class FileRun(StreamedRun):
     def _read(self, counting: Counting) -> bool:
         self._file.check()
         layout, parts = self._blocks(list_blocks)
-        self._layout = layout
-        first = next(parts, None)  # its ranks show whether scores fall from rank to rank
+        self._layout, first = layout, next(parts, b"")
 
-        def load(block: Any, part: Any) -> None:
-            ranks = counting.needs_ranks or part is first
+        def load(block: Any, part: Any, *, ranks: bool = counting.needs_ranks) -> None:
             parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
 
-        correct = counting.count(() if first is None else chain([first], parts), load)
+        correct = counting.count(chain([first], parts), load)
         if counting.not_contiguous:
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))
@@ -71,7 +70,14 @@ class FileRun(StreamedRun):
             self._raise_problems(layout, counting)
         if not counting.rows:
             raise InputError(f"{self._file.path}: has no rows.")
+        if not counting.trend.falls:
+            block = reader().Block()
+            load(block, first, ranks=True)
+            self._first_trend = None if block.rank is None else Trend.of(block.value, block.offsets, block.rank)
         return True
+
+    def _rank_trend(self) -> Trend | None:
+        return self._first_trend
 
     def _blocks(self, split: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
         """The layout of the file, and its blocks, into which `split` divides it."""

@@ -39,8 +39,7 @@ class MemoryRun(StreamedRun):
         return self._run
 
     def _rank_trend(self) -> Trend | None:
-        run = self._run
-        return None if run.rank is None else Trend.of(run.value, run.offsets, run.rank)
+        return self._run.rank_trend()
 
     @property
     def _source(self) -> Source | None:

@@ -12,9 +12,10 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.judgments import Qrels
@@ -56,7 +57,7 @@ class StreamedRun(RunSource):
         """The file, if the run is one; its format is known after reading."""
 
     def _rank_trend(self) -> Trend | None:
-        """The trend of the scores along the rank column; None if there is none, or it was found while counting."""
+        """The trend of the scores along the rank column, perhaps of the first lists only; None if there is none."""
         return None
 
     def _count(self, request: Request) -> Counted:
@@ -66,56 +67,51 @@ class StreamedRun(RunSource):
                 with name_memory_errors(self._name):
                     counting = Counting(request, self._threads)
                     if self._read(counting):
-                        counted = counting.counted()
-                        trend = counted.trend
-                        if trend is not None and not trend.falls:
-                            by_rank = self._rank_trend() or counting.rank_trend  # perhaps of the first lists only
-                            if by_rank is not None:
-                                trend = trend._replace(by_rank=True) if trend.rises and by_rank.rises else by_rank
-                        return replace(counted, source=self._source, trend=trend)
+                        trend = counting.trend.or_along_ranks(self._rank_trend)
+                        return replace(counting.counted(), source=self._source, trend=trend)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass
         return count_lists(self.rows(), request)
 
 
-class _ListCounts(NamedTuple):
-    """What is counted of all lists of a block."""
-
-    tied: int  # rows that share their score with another row of their list
-    equal: int  # neighbours in the ranking with equal scores
-    trend: Trend  # of the scores along the lists
-
-
 class _ScoreView:
-    """The scores rounded to one type, and the arrays of their tie groups, which blocks fill."""
+    """The scores rounded to one type, and their tie groups, whose arrays are filled by blocks."""
 
-    def __init__(self, qrels: Qrels, orders: Sequence[str], dtypes: tuple[str, ...], scores: Floats | None):
-        self.qrels, self.orders = qrels, orders
+    def __init__(self, orders: Sequence[str], dtypes: tuple[str, ...], scores: Floats | None):
+        self.orders = orders
         self.dtypes = dtypes  # scores are rounded to these types, one after another
         self.scores = scores  # the judged scores, if this run is one shard of several
 
-    def clear(self) -> None:
+    def clear(self, qrels: Qrels, length: Codes, present: NDArray[np.bool_]) -> None:
         """Discard all counts, or begin to count."""
-        n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
-        self.tied_rows, self.equal_neighbours, self.trend = 0, 0, Trend(0, 0, 0, 0)
-        self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
-        self.start, self.size = np.zeros((2, n_judged), np.int64)
-        self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
-        self.before = {order: np.zeros(n_judged, np.int64) for order in self.orders}
-        before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
-        self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
+        n_judged, n_queries = len(qrels), len(qrels.queries)
+        self.totals = np.zeros(6, np.int64)  # tied rows, neighbours with equal scores, and the four counts of `Trend`
+        self.ties = TieGroups(
+            qrels=qrels,
+            score=np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores),
+            start=np.zeros(n_judged, np.int64),
+            size=np.zeros(n_judged, np.int64),
+            length=length,
+            present=present,
+            lowest=np.full(n_queries, np.nan),
+            lowest_size=np.zeros(n_queries, np.int64),
+            before={order: np.zeros(n_judged, np.int64) for order in self.orders},
+        )
+        filled = self.ties.score, self.ties.start, self.ties.size, self.ties.lowest, self.ties.lowest_size
+        before = (self.ties.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
+        self._groups = reader().Groups(*filled, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> _ListCounts:
-        """Count a block.
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> tuple[int, ...]:
+        """Count a block: what it adds to `totals`.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
         """
         value = block.value
         for dtype in self.dtypes:
             value = project(value, dtype)
-        own, groups = self.scores is None, None if exact is None else exact._groups
-        tied, equal, *trend = block.count(judged, value, place, row, own, self._groups, groups)
-        return _ListCounts(tied, equal, Trend(*trend))
+        groups = None if exact is None else exact._groups
+        found: tuple[int, ...] = block.count(judged, value, place, row, self.scores is None, self._groups, groups)
+        return found
 
 
 @dataclass
@@ -128,14 +124,13 @@ class _BlockResult:
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
     lines: int = 0
-    views: list[_ListCounts] = field(default_factory=list)  # by score view
+    totals: list[tuple[int, ...]] = field(default_factory=list)  # by score view
     has_ranks: bool = True
     not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
     duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
     unreadable: bool = False
     not_contiguous: bool = False
     fingerprints: Fingerprints | None = None
-    rank_trend: Trend | None = None  # of lists that do not fall, along their ranks, if these were read
 
 
 class _SharedParts:
@@ -171,24 +166,21 @@ class Counting:
         qrels, orders, score_dtype, scores = request.qrels, request.orders, request.score_dtype, request.scores
         self.qrels, self.threads, self._score_dtype = qrels, threads, score_dtype
         first = () if score_dtype is None else (score_dtype,)
-        if score_dtype is not None:
-            project(np.zeros(0), score_dtype)  # raises if the type is unknown
+        for dtype in first:
+            project(np.zeros(0), dtype)  # raises if the type is unknown
         self._views = {
-            dtype: _ScoreView(qrels, orders, first, scores)
+            dtype: _ScoreView(orders, first, scores)
             if dtype == "float64"
-            else _ScoreView(qrels, orders, (*first, dtype), None if scores is None else project(scores, dtype))
+            else _ScoreView(orders, (*first, dtype), None if scores is None else project(scores, dtype))
             for dtype in request.dtypes
         }
-        # The original scores, to count the ties that rounding creates.
-        self._unrounded = _ScoreView(qrels, (), (), scores) if first else None
+        self._all_views = list(self._views.values())
+        if first:  # the original scores, to count the ties that rounding creates
+            self._all_views.append(_ScoreView((), (), scores))
         self.needs_ranks = "rank" in orders
         self._limit = request.fingerprint_limit
         self._judged = _judged(qrels)
         self.clear()
-
-    @property
-    def _all_views(self) -> list[_ScoreView]:
-        return [*self._views.values(), *([self._unrounded] if self._unrounded else [])]
 
     def clear(self) -> None:
         """Discard all counts."""
@@ -197,7 +189,6 @@ class Counting:
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
         self.rows = self._lines = self._n_queries = 0
-        self.rank_trend: Trend | None = None  # of the first block that has one
         self.not_contiguous = False  # a query has rows in two places
         self.unreadable = False  # a line could not be read
         self._has_ranks = True  # all rows have a rank, if an order needs one
@@ -208,7 +199,7 @@ class Counting:
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
         for view in self._all_views:
-            view.clear()
+            view.clear(self.qrels, self._length, self._present)
 
     def count(self, parts: Iterable[Any], load: Load) -> bool:
         """Count parts that hold whole lists, up to the first problem; True if there was none."""
@@ -227,28 +218,33 @@ class Counting:
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
-            self.rank_trend = self.rank_trend or block.rank_trend
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
             self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, one in zip(self._all_views, block.views, strict=False):
-                view.tied_rows, view.equal_neighbours = view.tied_rows + one.tied, view.equal_neighbours + one.equal
-                view.trend = Trend.sum([view.trend, one.trend])
+            for view, totals in zip(self._all_views, block.totals, strict=False):
+                view.totals += totals
         return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
+
+    @property
+    def trend(self) -> Trend:
+        """The trend of the scores along the lists."""
+        return Trend(*self._all_views[0].totals[2:].tolist())
 
     def counted(self) -> Counted:
         """The result."""
         if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
-        first = next(iter(self._views.values()))
-        tied_rows = first.tied_rows
-        ties = {dtype: self._tie_groups(view) for dtype, view in self._views.items()}
+        tied_rows, equal_neighbours = self._all_views[0].totals[:2].tolist()
+        more = {"unjudged": frozenset(self._unjudged)}
         return Counted(
-            ties,
+            {
+                dtype: replace(view.ties, in_shard=None if view.scores is None else self._row >= 0, **more)
+                for dtype, view in self._views.items()
+            },
             n_rows=self.rows,
             tied_rows=tied_rows,
-            equal_share=first.equal_neighbours / max(self.rows - self._n_queries, 1),
-            new_ties=None if self._unrounded is None else tied_rows - self._unrounded.tied_rows,
+            equal_share=equal_neighbours / max(self.rows - self._n_queries, 1),
+            new_ties=None if self._score_dtype is None else tied_rows - int(self._all_views[-1].totals[0]),
             found=self._found,
             n_queries=self._n_queries,
             queries=self._queries,
@@ -256,22 +252,6 @@ class Counting:
             score_dtype=self._score_dtype,
             fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
             has_self=self._has_self,
-            trend=first.trend,
-        )
-
-    def _tie_groups(self, view: _ScoreView) -> TieGroups:
-        return TieGroups(
-            qrels=self.qrels,
-            score=view.score,
-            start=view.start,
-            size=view.size,
-            length=self._length,
-            present=self._present,
-            lowest=view.lowest,
-            lowest_size=view.lowest_size,
-            before=view.before,
-            in_shard=None if view.scores is None else self._row >= 0,
-            unjudged=frozenset(self._unjudged),
         )
 
     def _blocks(self, parts: Iterable[Any], load: Load) -> Iterator[_BlockResult]:
@@ -321,8 +301,6 @@ class Counting:
             return _BlockResult(not_contiguous=True)
         duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
-        views = self._count_views(block, place)
-        rank = None if views[0].trend.falls else block.rank
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
@@ -330,8 +308,7 @@ class Counting:
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
             lines=block.lines,
-            views=views,
-            rank_trend=None if rank is None else Trend.of(block.value, block.offsets, rank),
+            totals=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
@@ -350,7 +327,7 @@ class Counting:
         found = block.lists_with_any(lists, own, *documents.compiled(rows))
         self._found[place[found]] = True
 
-    def _count_views(self, block: Any, place: Codes) -> list[_ListCounts]:
+    def _count_views(self, block: Any, place: Codes) -> list[tuple[int, ...]]:
         """Count a block for all score types."""
         views = self._all_views
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
