@@ -371,7 +371,7 @@ def test_text_instead_of_a_path_is_an_error() -> None:
 def test_chunks_that_end_with_their_list_are_blocks() -> None:
     """Concatenated compressed files, one for each query, are not in memory at once."""
     members = [b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (q, d) for d in range(3000)) for q in range(60)]
-    parts = list(text_reader._list_blocks(members, "run"))
+    parts = list(text_reader.list_blocks(members, "run"))
     assert b"".join(parts) == b"".join(members)
     assert max(map(len, parts)) < 2 * text_reader.BLOCK
 

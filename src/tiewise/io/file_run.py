@@ -18,7 +18,7 @@ from tiewise.data.source import Source
 from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
 from tiewise.io import streaming
-from tiewise.io.compression import Reread, Stream, opened
+from tiewise.io.compression import Reread, opened
 from tiewise.io.formats import Layout, detect_layout
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
@@ -79,12 +79,12 @@ class FileRun(StreamedRun):
     def _rank_trend(self) -> Trend | None:
         return self._first_trend
 
-    def _blocks(self, split: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
+    def _blocks(self, split: Callable[[Iterable[bytes], str], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
         """The layout of the file, and its blocks, into which `split` divides it."""
 
         def read() -> Iterator[Any]:
             with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
-                layout, blocks = detect_layout(Run, split(stream), self._format, stream.name)
+                layout, blocks = detect_layout(Run, split(stream.chunks(), stream.name), self._format, stream.name)
                 yield layout
                 yield from blocks
 
@@ -93,7 +93,7 @@ class FileRun(StreamedRun):
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
-        return self._blocks(lambda stream: line_blocks(stream.chunks(), stream.name))[1]
+        return self._blocks(line_blocks)[1]
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines grouped by query, a share of the queries at a time."""

@@ -13,7 +13,7 @@ from tiewise.data.source import Source
 from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
+from tiewise.io.formats import check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.text import line_blocks, list_blocks, read_columns
 
 __all__ = ["read_qrels", "read_run", "read_table"]
@@ -70,7 +70,7 @@ def read_table(
     file = None if hashed else Reread(os.fspath(path))
     with opened(path, hashed=file is None) as stream:
         name = stream.name
-        family = FORMATS[format] if format else detect_family(stream.head, name)
+        family = detect_family(format, stream.head, name)
         if family == "lines":
             format, table = _read_lines(cls, stream, format, kind, None if file is None else file.size)
         elif family == "documents":
@@ -103,7 +103,7 @@ def _read_lines(
 ) -> tuple[str, AnyTable]:
     # The text of judgments stays in memory, so it is read as one block. The reader in Python copies cells.
     if native() is not None and size is not None and cls is Qrels and not has_subtopics(kind):
-        parts = list_blocks(stream, size + 1)
+        parts = list_blocks(stream.chunks(), stream.name, size + 1)
     else:
         parts = line_blocks(stream.chunks(), stream.name)
     layout, blocks = detect_layout(cls, parts, format, stream.name, kind)

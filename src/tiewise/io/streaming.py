@@ -179,6 +179,7 @@ class Counting:
             self._all_views.append(_ScoreView((), (), scores))
         self.needs_ranks = "rank" in orders
         self._limit = request.fingerprint_limit
+        self._is_whole = scores is None  # not one shard of several
         self._judged = _judged(qrels)
         self.clear()
 
@@ -235,12 +236,9 @@ class Counting:
         if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
         tied_rows, equal_neighbours = self._all_views[0].totals[:2].tolist()
-        more = {"unjudged": frozenset(self._unjudged)}
+        in_shard, unjudged = None if self._is_whole else self._row >= 0, frozenset(self._unjudged)
         return Counted(
-            {
-                dtype: replace(view.ties, in_shard=None if view.scores is None else self._row >= 0, **more)
-                for dtype, view in self._views.items()
-            },
+            {dtype: replace(view.ties, in_shard=in_shard, unjudged=unjudged) for dtype, view in self._views.items()},
             n_rows=self.rows,
             tied_rows=tied_rows,
             equal_share=equal_neighbours / max(self.rows - self._n_queries, 1),
