@@ -15,7 +15,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_source
-from tiewise.io.dict_run import DictRun
+from tiewise.io.memory_run import DictRun
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 from tiewise.ties.counted import Request, count_lists
 from tiewise.ties.counting import count_ties

@@ -6,6 +6,7 @@ broken.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from tiewise.data.columns import (
     MAX_PROBLEMS,
     Codes,
     Floats,
+    check_each,
     encode,
     frame_columns,
     freeze,
@@ -30,7 +32,7 @@ from tiewise.data.columns import (
     sort_lists,
 )
 from tiewise.data.documents import Documents
-from tiewise.data.mappings import all_text, mapped_columns, plain_columns
+from tiewise.data.native import native
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.results.optional import data_frame
@@ -46,6 +48,7 @@ __all__ = [
     "Row",
     "Table",
     "check_duplicates",
+    "check_mapping",
     "check_numbers",
     "duplicate_message",
     "pick_column",
@@ -197,10 +200,10 @@ class Table(Lists):
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, SupportsFloat]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
-        plain = plain_columns(table)
-        value, offsets = plain or mapped_columns(cls, table)
+        plain = _plain_columns(table)
+        value, offsets = plain or _mapped_columns(cls, table)
         ids: list[Any] = list(chain.from_iterable(table.values()))
-        if plain or all_text(table):
+        if plain or _all_text(table):
             built = cls(tuple(table), offsets, Documents.of_rows(ids), value)
             check_numbers(cls, value, built.row, None)
             return built
@@ -321,14 +324,16 @@ class Table(Lists):
         return table
 
     def to_frame(self) -> Any:
-        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance."""
+        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance.
+
+        Judgments for subtopics have a column subtopic, too.
+        """
+        return data_frame(self.named_columns())
+
+    def named_columns(self) -> dict[str, Any]:
+        """The columns by name: query_id, doc_id, and score or relevance."""
         queries = [self.queries[place] for place in self.query.tolist()]
-        columns = {
-            "query_id": queries,
-            "doc_id": self.ids(np.arange(len(self))),
-            self.value_names[0]: self.value,
-        }
-        return data_frame(columns)
+        return {"query_id": queries, "doc_id": self.ids(np.arange(len(self))), self.value_names[0]: self.value}
 
     def take(self, rows: NDArray[Any], **fields: Any) -> Self:
         """The table with only these rows (ascending), and with other fields. A query may keep no row."""
@@ -337,6 +342,52 @@ class Table(Lists):
         optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
         documents, value = self.documents.take(rows), self.value[rows]
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
+
+
+def _plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
+    """The numbers of a plain ``{query: {document: number}}`` and the offsets of its lists; None for other mappings."""
+    module = native()
+    found: tuple[Floats, Codes] | None = module.walk(table) if module is not None and type(table) is dict else None
+    return found
+
+
+def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, Any]]) -> tuple[Floats, Codes]:
+    """The same for any mapping; raises if a value is not a number."""
+    check_mapping(cls, table)
+    lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
+    values = array("d")  # stricter than NumPy: neither text nor None is a number
+    try:
+        for docs in table.values():
+            values.extend(docs.values())
+    except (TypeError, ValueError, OverflowError):
+        _check_values(cls, table)
+        raise
+    column = np.frombuffer(values) if values else np.zeros(0)
+    if (np.abs(column) >= 2**53).any():  # an integer that float64 cannot hold?
+        _check_values(cls, table)
+    return column, np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _all_text(table: Mapping[Any, Any]) -> bool:
+    """Whether all ids are text."""
+    return set(map(type, table)) <= {str} and all(
+        set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
+    )
+
+
+def check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
+    """Raise if a query has something other than a mapping."""
+    for query, docs in table.items():
+        if not isinstance(docs, Mapping):
+            raise InputError(
+                f"The {cls.noun} has a {type(docs).__name__} for query {query!r}. "
+                f"Give {{query: {{document: {cls.value_names[0]}}}}}."
+            )
+
+
+def _check_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:
+    values = ((f"query {query!r}, document {doc!r}", docs[doc]) for query, docs in table.items() for doc in docs)
+    check_each(cls.value_names[0], values)
 
 
 def _merge_lists(query: Codes, offsets: Codes) -> tuple[Codes, Codes]:

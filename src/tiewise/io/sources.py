@@ -22,11 +22,10 @@ from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
-from tiewise.io.dict_run import DictRun
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import check_format, detect_family, swapped_message
-from tiewise.io.memory_run import MemoryRun
+from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
