@@ -7,11 +7,10 @@ of the result. So blocks are independent, and the result does not depend on the 
 from __future__ import annotations
 
 import os
-import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -133,32 +132,6 @@ class _BlockResult:
     fingerprints: Fingerprints | None = None
 
 
-class _SharedParts:
-    """Hands out parts with their indices to several threads. If reading a part fails, the error takes its place."""
-
-    def __init__(self, parts: Iterator[Any]):
-        self._parts: Iterator[tuple[int, Any]] = enumerate(parts)
-        self._lock = threading.Lock()
-        self._last = -1
-
-    def take(self) -> tuple[int, Any] | None:
-        """The next part; None at the end."""
-        with self._lock:
-            try:
-                self._last, part = next(self._parts)
-                return self._last, part
-            except StopIteration:
-                return None
-            except Exception as error:
-                self._parts = iter(())
-                return self._last + 1, error
-
-    def stop(self) -> None:
-        """Hand out no more parts."""
-        with self._lock:
-            self._parts = iter(())
-
-
 class Counting:
     """One pass over a run for some orders and score types. It collects the problems of the run."""
 
@@ -258,31 +231,30 @@ class Counting:
             block = reader().Block()
             yield from (self._count_block(block, part, load) for part in parts)
             return
-        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+        from concurrent.futures import Future, ThreadPoolExecutor
 
-        shared = _SharedParts(iter(parts))
-        with ThreadPoolExecutor(self.threads) as pool:
-            found = [pool.submit(self._work, shared, load) for _ in range(self.threads)]
+        free = [reader().Block() for _ in range(self.threads)]  # a thread takes one while it counts
+
+        def count(part: Any) -> _BlockResult:
+            if isinstance(part, Exception):
+                raise part
+            block = free.pop()
             try:
-                wait(found, return_when=FIRST_EXCEPTION)
-            finally:  # after an interrupt, or without memory
-                shared.stop()
-        for _, result in sorted(chain.from_iterable(one.result() for one in found), key=lambda pair: pair[0]):
-            if isinstance(result, Exception):
-                raise result
-            yield result
+                return self._count_block(block, part, load)
+            finally:
+                free.append(block)
 
-    def _work(self, shared: _SharedParts, load: Load) -> list[tuple[int, _BlockResult | Exception]]:
-        """Read and count parts until the end or the first problem."""
-        block = reader().Block()
-        done: list[tuple[int, _BlockResult | Exception]] = []
-        while (taken := shared.take()) is not None:
-            place, part = taken
-            result = part if isinstance(part, Exception) else self._count_block(block, part, load)
-            done.append((place, result))
-            if isinstance(result, Exception) or result.unreadable or result.not_contiguous:
-                shared.stop()
-        return done
+        pending: deque[Future[_BlockResult]] = deque()
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                for part in _until_error(parts):
+                    pending.append(pool.submit(count, part))
+                    if len(pending) > 2 * self.threads:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:  # after a problem or an interrupt
+                pool.shutdown(cancel_futures=True)
 
     def _count_block(self, block: Any, part: Any, load: Load) -> _BlockResult:
         """Read and count one part."""
@@ -331,6 +303,14 @@ class Counting:
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]
         return [view.count(block, self._judged, place, self._row, one) for view, one in zip(views, exact, strict=True)]
+
+
+def _until_error(parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts, and at last the error that ends them, which is raised in its turn: after problems of earlier parts."""
+    try:
+        yield from parts
+    except Exception as error:
+        yield error
 
 
 def _judged(qrels: Qrels) -> Any:
