@@ -413,13 +413,9 @@ NB_MODULE(_reader, m) {
       }, "judged"_a, "place"_a.noconvert())
       .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found,
                          Array<bool> has_self) {
-        std::vector<int64_t> duplicates;
-        {
-          nb::gil_scoped_release unlocked;
-          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
-                               has_self.data());
-        }
-        return array(std::move(duplicates));
+        nb::gil_scoped_release unlocked;
+        return look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
+                       has_self.data());
       }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert(),
          "has_self"_a.noconvert())
       .def("fingerprints", [](const Block& block, uint64_t limit) {

@@ -50,7 +50,6 @@ __all__ = [
     "check_duplicates",
     "check_mapping",
     "check_numbers",
-    "duplicate_message",
     "pick_column",
 ]
 
@@ -450,12 +449,9 @@ def check_duplicates(
         second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
         rows = np.sort(second)[:MAX_PROBLEMS].tolist()
         messages = (
-            (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
+            f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' appears twice in the {cls.noun} for query "
+            f"'{row_of(row).query}'{more(row)}. Keep one of the rows."
+            for row in rows
         )
         hints = [cls.duplicate_hint] if cls.duplicate_hint and where and not more(rows[0]) else []
         raise InputError(*hints, *messages)
-
-
-def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:
-    """The message about a document that appears twice in a list; `more` is what stands after the query."""
-    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. Keep one of the rows."

@@ -15,14 +15,13 @@ from typing import Any
 
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
-from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread, opened
 from tiewise.io.formats import Layout, detect_layout
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
-from tiewise.io.text import Problems, line_blocks, list_blocks, parse, reader
+from tiewise.io.text import Problems, find_not_utf8, line_blocks, list_blocks, parse, reader
 
 __all__ = ["FileRun"]
 
@@ -60,14 +59,14 @@ class FileRun(StreamedRun):
             parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
 
         correct = counting.count(chain([first], parts), load)
-        if counting.not_contiguous:
+        if counting.problem == "not contiguous":
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))
-            if not (correct or counting.unreadable):
-                self.rows()  # raises an error with the line numbers of the file
         self._file.check()
+        if counting.problem == "unreadable":
+            self._raise_problems(layout)
         if not correct:
-            self._raise_problems(layout, counting)
+            return False  # reading its rows raises an error for duplicates
         if not counting.rows:
             raise InputError(f"{self._file.path}: has no rows.")
         if not counting.trend.falls:
@@ -122,19 +121,17 @@ class FileRun(StreamedRun):
                 f"group them ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with more space."
             ) from None
 
-    def _raise_problems(self, layout: Layout, counting: Counting) -> None:
-        """Raise an error for unreadable lines, else for ids that are not UTF-8, else for duplicates."""
-        problems = Problems(layout, self._file.path)
-        if counting.unreadable:
-            block, first_line = reader().Block(), 1
-            for data in self._lines():
-                parse(block, data, problems, first_line)
-                first_line += block.lines
+    def _raise_problems(self, layout: Layout) -> None:
+        """Raise an error for unreadable lines, else for ids that are not UTF-8."""
+        block, problems, first_line = reader().Block(), Problems(layout, self._file.path), 1
+        not_utf8: dict[tuple[str, bytes], int] = {}
+        for data in self._lines():
+            parse(block, data, problems, first_line)
+            for what, id, line in find_not_utf8(block):
+                not_utf8.setdefault((what, id), first_line + line)
+            first_line += block.lines
         problems.check()
-        problems.check_utf8(counting.not_utf8)
-        raise InputError(
-            *(f"{self._file.path}:{line}: {duplicate_message(Run, *row)}" for *row, line in counting.duplicates)
-        )
+        problems.check_utf8(not_utf8)
 
 
 def _group(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,9 +35,9 @@ ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their wor
 THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MAX_THREADS))
 ROWS = 1 << 16  # rows that are counted at a time, of a run that is not text
 SMALL = 1 << 18  # rows for which a second thread does not help
-MAX_DUPLICATES = 10  # duplicates that an error lists
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
+Problem = Literal["unreadable", "not contiguous", "duplicate"]  # a line or an id, the rows of a query, a document
 
 
 class StreamedRun(RunSource):
@@ -115,25 +115,21 @@ class _ScoreView:
 
 @dataclass
 class _BlockResult:
-    """Facts about a block besides its counts. Lines are counted from 0 in the block."""
+    """Facts about a block besides its counts; nothing else if it has a problem."""
 
+    problem: Problem | None = None
     queries: tuple[str, ...] = ()  # the first few
     docs: tuple[str, ...] = ()  # the first few
     n_queries: int = 0
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
-    lines: int = 0
     totals: list[tuple[int, ...]] = field(default_factory=list)  # by score view
     has_ranks: bool = True
-    not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
-    duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
-    unreadable: bool = False
-    not_contiguous: bool = False
     fingerprints: Fingerprints | None = None
 
 
 class Counting:
-    """One pass over a run for some orders and score types. It collects the problems of the run."""
+    """One pass over a run for some orders and score types, up to its first problem."""
 
     def __init__(self, request: Request, threads: int):
         qrels, orders, score_dtype, scores = request.qrels, request.orders, request.score_dtype, request.scores
@@ -162,12 +158,9 @@ class Counting:
         self._unjudged: set[str] = set()
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
-        self.rows = self._lines = self._n_queries = 0
-        self.not_contiguous = False  # a query has rows in two places
-        self.unreadable = False  # a line could not be read
+        self.rows = self._n_queries = 0
+        self.problem: Problem | None = None
         self._has_ranks = True  # all rows have a rank, if an order needs one
-        self.not_utf8: dict[tuple[str, bytes], int] = {}  # ("query" or "document", id): line
-        self.duplicates: list[tuple[str, str, int]] = []  # query, document, line; the first few
         self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
@@ -178,26 +171,20 @@ class Counting:
     def count(self, parts: Iterable[Any], load: Load) -> bool:
         """Count parts that hold whole lists, up to the first problem; True if there was none."""
         for block in self._blocks(parts, load):
-            self.unreadable |= block.unreadable
-            self.not_contiguous |= block.not_contiguous
-            first = self._lines + 1
-            for what, id, line in block.not_utf8:
-                self.not_utf8.setdefault((what, id), first + line)
-            duplicates = [(query, doc, first + line) for query, doc, line in block.duplicates]
-            self.duplicates = (self.duplicates + duplicates)[:MAX_DUPLICATES]
+            if block.problem is not None:
+                self.problem = block.problem
+                return False
             self._unjudged.update(block.unjudged)
-            if self.unreadable or self.not_contiguous:
-                break
             self._has_ranks &= block.has_ranks
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
-            self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, totals in zip(self._all_views, block.totals, strict=False):
+            self.rows += block.rows
+            for view, totals in zip(self._all_views, block.totals, strict=True):
                 view.totals += totals
-        return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
+        return True
 
     @property
     def trend(self) -> Trend:
@@ -261,15 +248,15 @@ class Counting:
         try:
             load(block, part)
         except InputError:
-            return _BlockResult(unreadable=True)
-        not_utf8 = find_not_utf8(block)
-        if not_utf8:
-            return _BlockResult(lines=block.lines, not_utf8=not_utf8)
+            return _BlockResult("unreadable")
+        if find_not_utf8(block):
+            return _BlockResult("unreadable")
         place = np.empty(block.lists, np.int64)
         block.look_up_queries(self._judged, place)
         if not self._others.claim(block, place, self._present):  # so one thread fills the arrays of a query, once
-            return _BlockResult(not_contiguous=True)
-        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
+            return _BlockResult("not contiguous")
+        if block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self):
+            return _BlockResult("duplicate")
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
@@ -277,10 +264,8 @@ class Counting:
             n_queries=block.lists,
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
-            lines=block.lines,
             totals=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
-            duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
         )
 
@@ -320,12 +305,3 @@ def _judged(qrels: Qrels) -> Any:
         return reader().Judged(list(qrels.queries), np.array(qrels.offsets), *qrels.documents.compiled())
 
     return qrels.derived("reader", prepare)
-
-
-def _rows_as_text(block: Any, rows: Codes) -> list[tuple[str, str, int]]:
-    """Rows of a block: query, document, line."""
-    if not len(rows):
-        return []
-    lists, lines = np.searchsorted(block.offsets, rows, side="right") - 1, block.line[rows]
-    listed = zip(lists.tolist(), rows.tolist(), lines.tolist(), strict=True)
-    return [(block.query(at).decode(), block.doc(row).decode(), line) for at, row, line in listed]
