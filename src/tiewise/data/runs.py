@@ -14,7 +14,7 @@ from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, po
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
-from tiewise.data.table import Table, check_duplicates, pick_column
+from tiewise.data.table import Table, pick_column
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
@@ -150,7 +150,7 @@ class Run(Table):
         known: dict[str, Any] = {"complete_lists": found.complete_lists}
         known["numbered"] = ("query",) if query_ids is None else ()  # indices may be ids: usearch calls them keys
         built = cls(tuple(queries), found.offsets, documents, found.score, **known)
-        check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        built.check_unique()
         return built
 
     @classmethod
@@ -281,10 +281,6 @@ class Run(Table):
             rows[judged[found]] = candidates[order[at[found]]]
             score[judged[found]] = self.value[rows[judged[found]]]
         return score, rows
-
-    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of judged documents that are retrieved."""
-        return self.find(qrels, positions(self.query_index, qrels.queries))[1][judged]
 
     def judged_only(self, qrels: Qrels) -> Run:
         """The run without unjudged documents and those with a negative label (condensed lists), as trec_eval -J."""

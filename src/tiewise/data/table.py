@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = [
     "DOC_NAMES",
     "QUERY_NAMES",
-    "Lists",
     "Row",
     "Table",
     "check_duplicates",
@@ -65,54 +64,8 @@ class Row(NamedTuple):
     doc: str
 
 
-class Lists:
-    """One list of numbers for each query: the properties of a run that do not need document ids."""
-
-    queries: tuple[str, ...]
-    offsets: Codes
-    value: Floats
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    @cached_property
-    def query_index(self) -> dict[str, int]:
-        """The position of each query id."""
-        return dict(zip(self.queries, range(len(self.queries)), strict=True))
-
-    @cached_property
-    def descending(self) -> bool:
-        """Whether every list is sorted by descending score."""
-        return is_descending(self.value, self.offsets)
-
-    @cached_property
-    def _same_as_previous(self) -> NDArray[np.bool_]:
-        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
-        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
-        same = np.zeros(len(ordered) + 1, dtype=bool)
-        same[1:-1] = ordered[1:] == ordered[:-1]
-        same[self.offsets] = False
-        return same
-
-    @property
-    def n_groups(self) -> int:
-        """The number of tie groups, single documents included."""
-        return len(self) - int(np.count_nonzero(self._same_as_previous))
-
-    @cached_property
-    def tied_rows(self) -> int:
-        """The number of rows that share their score with another row of the same query."""
-        same = self._same_as_previous
-        return int(np.count_nonzero(same[1:] | same[:-1]))
-
-    @property
-    def tied_share(self) -> float:
-        """The share of rows that are tied, 0 to 1."""
-        return self.tied_rows / len(self) if len(self) else 0.0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(Lists):
+class Table:
     """Rows grouped by query: the base of `Run` and `Qrels`."""
 
     queries: tuple[str, ...]
@@ -211,9 +164,12 @@ class Table(Lists):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
         built = cls(queries, offsets, Documents(*encode(ids, "document")), value)
         check_numbers(cls, value, built.row, None)
-        # Distinct keys may become one id: 1 and "1".
-        check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        built.check_unique()  # distinct keys may become one id: 1 and "1"
         return built
+
+    def check_unique(self) -> None:
+        """Raise if a query has a document twice."""
+        check_duplicates(type(self), self.query * max(len(self.docs), 1) + self.doc, self.row, None)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Self:
@@ -244,12 +200,52 @@ class Table(Lists):
         queries, docs, values = columns[:3] if columns else ((), (), ())
         return cls.from_columns(list(queries), list(docs), list(values))
 
+    # -- lists of numbers, one for each query ---------------------------------------------------------------
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list is sorted by descending score."""
+        return is_descending(self.value, self.offsets)
+
+    @cached_property
+    def _same_as_previous(self) -> NDArray[np.bool_]:
+        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
+        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
+        same = np.zeros(len(ordered) + 1, dtype=bool)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        same[self.offsets] = False
+        return same
+
+    @property
+    def n_groups(self) -> int:
+        """The number of tie groups, single documents included."""
+        return len(self) - int(np.count_nonzero(self._same_as_previous))
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """The number of rows that share their score with another row of the same query."""
+        same = self._same_as_previous
+        return int(np.count_nonzero(same[1:] | same[:-1]))
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
     # -- conversions ----------------------------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         for name, column in vars(self).items():
             if isinstance(column, np.ndarray):
                 object.__setattr__(self, name, freeze(column))
+
+    def __len__(self) -> int:
+        return len(self.value)
 
     def __repr__(self) -> str:
         queries, rows = count_noun(len(self.queries), "query", "queries"), count_noun(len(self), "row")
@@ -449,8 +445,8 @@ def check_duplicates(
         second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
         rows = np.sort(second)[:MAX_PROBLEMS].tolist()
         messages = (
-            f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' appears twice in the {cls.noun} for query "
-            f"'{row_of(row).query}'{more(row)}. Keep one of the rows."
+            f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' appears twice in the {cls.noun} for "
+            f"query '{row_of(row).query}'{more(row)}. Keep one of the rows."
             for row in rows
         )
         hints = [cls.duplicate_hint] if cls.duplicate_hint and where and not more(rows[0]) else []
