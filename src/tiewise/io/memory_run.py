@@ -109,10 +109,6 @@ class DictRun(StreamedRun):
         """The same run as columns."""
         return Run.from_dict(self._table)
 
-    @property
-    def _source(self) -> Source | None:
-        return None
-
     def _read(self, counting: Counting) -> bool:
         return not counting.needs_ranks and counting.count(self._parts(), _load_lists)
 

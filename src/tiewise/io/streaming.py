@@ -51,9 +51,9 @@ class StreamedRun(RunSource):
         """Read and count the run; False if that needs its rows as columns."""
 
     @property
-    @abstractmethod
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
+        return None
 
     def _rank_trend(self) -> Trend | None:
         """The trend of the scores along the rank column, perhaps of the first lists only; None if there is none."""

@@ -69,14 +69,14 @@ def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield b"".join([*rest, b"\n"])
 
 
-def list_blocks(chunks: Iterable[bytes], name: str, size: int | None = None) -> Iterator[Any]:
-    """Chunks of any size as blocks of whole lists, of about `size` bytes: each block ends where the query changes."""
+def list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
+    """Chunks of any size as blocks of whole lists: each block ends where the query changes."""
     pending: list[Any] = []
     rest = fresh = 0  # bytes of a list that may continue, and bytes after them
     for chunk in chunks:
         pending.append(chunk)
         fresh += len(chunk)
-        if fresh < max(size or BLOCK, rest):
+        if fresh < max(BLOCK, rest):
             continue
         text = memoryview(b"".join(pending))
         cut = reader().last_list(text)
