@@ -45,6 +45,7 @@ inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* 
 // whether it has a document with the query's own id. Returns whether a list has a document twice.
 inline bool look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length, int64_t* row,
                     bool* found, bool* has_self) {
+  bool repeated = false;
   std::vector<uint64_t> hash;
   Index index;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
@@ -55,7 +56,7 @@ inline bool look_up(const Rows& rows, const Judgments& judged, const int64_t* pl
     for (size_t at = 0; at < many; ++at) {
       hash[at] = hashed(docs[at]);
       const auto equal = [&](uint32_t other) { return hash[other] == hash[at] && same(docs[other], docs[at]); };
-      if (index.put(hash[at], static_cast<uint32_t>(at), equal) != at) return true;
+      repeated |= index.put(hash[at], static_cast<uint32_t>(at), equal) != at;
     }
     const int64_t query = place[list];
     if (query < 0) continue;
@@ -72,7 +73,7 @@ inline bool look_up(const Rows& rows, const Judgments& judged, const int64_t* pl
     found[query] = any;
     has_self[query] = find(rows.queries[list], hashed(rows.queries[list])) != Index::none;
   }
-  return false;
+  return repeated;
 }
 
 // Whether a list has one of these documents.

@@ -342,8 +342,10 @@ class Table:
 def _plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
     """The numbers of a plain ``{query: {document: number}}`` and the offsets of its lists; None for other mappings."""
     module = native()
-    found: tuple[Floats, Codes] | None = module.walk(table) if module is not None and type(table) is dict else None
-    return found
+    if module is None or type(table) is not dict:
+        return None
+    block = module.Block()
+    return (block.take_value(), block.offsets) if block.read_lists(list(table.items())) else None
 
 
 def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, Any]]) -> tuple[Floats, Codes]:
