@@ -116,11 +116,7 @@ class Reread:
         self.path = path  # as the user gave it, for messages
         self.absolute = str(Path(path).absolute())
         self._first = self._state()
-
-    @property
-    def size(self) -> int:
-        """The size of the file in bytes."""
-        return self._first[0]
+        self.size = self._first[0]  # in bytes
 
     def check(self) -> None:
         """Raise if the file was changed since it was first read."""
