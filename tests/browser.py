@@ -139,11 +139,6 @@ class Browser:
         for kind in ("keyDown", "keyUp"):
             self.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=code, **text)
 
-    def screenshot(self, path: Path) -> None:
-        """The whole page as a PNG."""
-        picture = self.ask("Page.captureScreenshot", format="png", captureBeyondViewport=True, fromSurface=True)
-        path.write_bytes(base64.b64decode(picture["data"]))
-
     def print(self, path: Path) -> None:
         """The page as a PDF, as it would be printed."""
         path.write_bytes(base64.b64decode(self.ask("Page.printToPDF")["data"]))

@@ -47,7 +47,6 @@ __all__ = [
     "rbo_top_weight",
     "rbo_variant",
     "rbp",
-    "rbp_by_completion",
     "rbr",
     "rbr_by_completion",
     "rbr_of_weights",
@@ -578,15 +577,3 @@ def rbr_by_completion(items: Collection[Item], ranked: Ranking, phi: float, n: i
             yield head, 0.0, math.fsum(weight(n + i, phi) for i in range(1, missing + 1))
 
     return bounds(sums())
-
-
-def rbp_by_completion(
-    ranked: Ranking, gains: Mapping[Item, float], phi: float, depth: int | None, gmax: float, n: int
-) -> Bounds:
-    """RBP's bounds over all gains, 0 or gmax, of the unjudged items and of the unseen ranks to n and beyond.
-
-    RBP is linear in each gain, so values between 0 and gmax cannot exceed the extremes.
-    """
-    known = [gains.get(item) for item in ranked[:depth]] + [None] * n
-    choices = [(0.0, gmax) if gain is None else (gain,) for gain in known[: max(n, len(ranked[:depth]))]]
-    return bounds((over_depths(chosen, phi), 0.0, gmax * phi ** len(choices)) for chosen in itertools.product(*choices))

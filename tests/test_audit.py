@@ -264,11 +264,11 @@ def test_false_positive_rate_of_even_steps():
     chance = np.random.default_rng(51)
     three = [DecimalGrid("decimal:3", 3)]
     lists = [np.unique(np.round(chance.random(12), 3)) for _ in range(400)]
-    below = [p_value for p_value, _ in even_steps._test_lists(lists, even_steps.UP_TO_SCALE, three)]
+    below = [even_steps._test_list(x, even_steps.UP_TO_SCALE, three)[0] for x in lists]
     assert np.mean(np.array(below) < -2) <= 0.01
     lists = [np.sort(chance.permutation(100)[:10] / 100) for _ in range(50)]
-    unknown = even_steps._test_parts(next(even_steps._split_ranges(lists, even_steps.OF_LISTS[0], [])))
-    assert len(unknown) == 50 and max(unknown) < -20  # two decimals that were not given as a printing
+    whole = [next(even_steps._split_range(even_steps._invert_list(x, even_steps.OF_LISTS[0], []))) for x in lists]
+    assert max(map(even_steps._log10_chance, whole)) < -20  # two decimals that were not given as a printing
 
 
 @pytest.mark.parametrize("lists", [1, 3, 30])

@@ -17,7 +17,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_run, as_source
-from tiewise.io.dict_run import DictRun
+from tiewise.io.memory_run import DictRun
 
 TABLE = {"q2": {"b": 1.0, "a": 2.0}, "q1": {"a": 0.5}}
 ROWS = [("q2", "b", 1.0), ("q2", "a", 2.0), ("q1", "a", 0.5)]

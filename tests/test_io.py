@@ -31,9 +31,8 @@ from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run, write_qrels, write_run
-from tiewise.io.dict_run import DictRun
 from tiewise.io.formats import MSMARCO_RUN, TREC_RUN
-from tiewise.io.memory_run import MemoryRun
+from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.text import line_blocks, read_columns
 from tiewise.io.text_python import MAX_WIDTH
 

@@ -60,5 +60,5 @@ def test_a_query_is_counted_once() -> None:
 
     counting = Counting(Request(qrels, (), ("float64",)), 1)
     long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"
-    assert not counting.count([long, short], load) and counting.not_contiguous
+    assert not counting.count([long, short], load) and counting.problem == "not contiguous"
     assert counting.counted().ties["float64"].start.tolist() == [2]

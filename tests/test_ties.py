@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -16,10 +15,10 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_source
-from tiewise.io.dict_run import DictRun
+from tiewise.io.memory_run import DictRun
 from tiewise.ties import TieGroups, judged_scores, notation, tie_groups
 from tiewise.ties.counted import Request, count_lists
-from tiewise.ties.counting import count_above, count_ties
+from tiewise.ties.counting import count_ties
 
 ORDERS = ("docid-desc", "docid-asc", "given", "rank")
 
@@ -80,16 +79,6 @@ def test_counting_finds_what_looking_finds(table, judged, seed, ordered):
         if values:
             assert found.lowest[place] == min(values)
             assert found.lowest_size[place] == values.count(min(values))
-
-
-@settings(max_examples=100, deadline=None)
-@given(table=tables, judged=judgments)
-def test_few_and_many_judged_documents_are_found_alike(table, judged):
-    run, qrels = Run.from_dict(table), Qrels.from_dict(judged)
-    pairs = [(run.query_index[q], run.doc_index[d]) for q, d, _ in qrels if q in table and d in run.doc_index]
-    if pairs:
-        place, wanted = (np.array(column) for column in zip(*pairs, strict=True))
-        assert run._find_few(place, wanted).tolist() == run._find_many(place, wanted).tolist()
 
 
 @settings(max_examples=100, deadline=None)
@@ -196,28 +185,6 @@ def test_shards_that_cannot_be_merged():
         TieGroups.merge([tie_groups(qrels, left, orders, scores=scores) for orders in (["given"], ["docid-asc"])])
     assert_equal(TieGroups.from_shards(qrels, [{"q": {"a": 1.0}}, right]), TieGroups.from_shards(qrels, [left, right]))
     assert judged_scores(qrels, left).tolist()[0] == 1.0
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    values=st.lists(st.integers(0, 5), max_size=30),
-    probes=st.lists(st.lists(st.integers(0, 5), max_size=4, unique=True), min_size=1, max_size=3),
-    seed=st.integers(0, 9),
-)
-def test_count_above(values, probes, seed):
-    cut = random.Random(seed)
-    segment = np.array([cut.randrange(len(probes)) for _ in values], dtype=np.int64)
-    flat = np.array([p for group in probes for p in sorted(group)], dtype=np.int64)
-    bounds = np.cumsum([0, *map(len, probes)])
-    array = np.array(values, dtype=np.int64)
-    above, equal, at = count_above(array, segment, flat, bounds)
-    for s, (low, high) in enumerate(pairwise(bounds)):
-        for p in range(low, high):
-            mine = array[segment == s]
-            assert above[p] == (mine > flat[p]).sum()
-            assert equal[p] == (mine == flat[p]).sum()
-    for value, place in zip(values, at, strict=True):
-        assert place == -1 or flat[place] == value
 
 
 def test_notation():

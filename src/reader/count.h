@@ -63,29 +63,21 @@ inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* 
 
 // Look up judged documents. `length`: the length of the list of each judged query. `row`: the row of each judged document,
 // −1 if it was not retrieved. `found`: whether the list of each judged query has one of its judged documents. `has_self`:
-// whether it has a document with the query's own id. Returns the rows whose document appears in its list for the second
-// time.
-inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length,
-                                    int64_t* row, bool* found, bool* has_self) {
-  std::vector<int64_t> duplicates;
+// whether it has a document with the query's own id. Returns whether a list has a document twice.
+inline bool look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length, int64_t* row,
+                    bool* found, bool* has_self) {
+  bool repeated = false;
   std::vector<uint64_t> hash;
-  std::vector<bool> reported;
   Index index;
   for (size_t list = 0; list < rows.queries.size(); ++list) {
     const size_t low = rows.offsets[list], many = rows.offsets[list + 1] - low;
     const Id* docs = rows.docs.data() + low;
     index.reset(many);
     hash.resize(many);
-    reported.clear();
     for (size_t at = 0; at < many; ++at) {
       hash[at] = hashed(docs[at]);
       const auto equal = [&](uint32_t other) { return hash[other] == hash[at] && same(docs[other], docs[at]); };
-      const uint32_t first = index.put(hash[at], static_cast<uint32_t>(at), equal);
-      if (first != at) {
-        reported.resize(many);
-        if (!reported[first]) duplicates.push_back(static_cast<int64_t>(low + at));
-        reported[first] = true;
-      }
+      repeated |= index.put(hash[at], static_cast<uint32_t>(at), equal) != at;
     }
     const int64_t query = place[list];
     if (query < 0) continue;
@@ -102,7 +94,7 @@ inline std::vector<int64_t> look_up(const Rows& rows, const Judgments& judged, c
     found[query] = any;
     has_self[query] = find(rows.queries[list], hashed(rows.queries[list])) != Index::none;
   }
-  return duplicates;
+  return repeated;
 }
 
 // Whether a list has one of these documents.

@@ -297,23 +297,6 @@ std::vector<int64_t> not_utf8(const Block& block, const std::vector<Id>& ids) {
   return found;
 }
 
-// The scores of ``{query: {document: score}}`` one after another and where each list ends; None unless all ids are
-// text and all scores are plain numbers, of which Python then says what is wrong.
-nb::object walk(nb::dict table) {
-  std::vector<double> values;
-  std::vector<int64_t> offsets{0};
-  PyObject *query, *docs, *doc, *score;
-  for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &docs);) {
-    if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(docs)) return nb::none();
-    for (Py_ssize_t inner = 0; PyDict_Next(docs, &inner, &doc, &score);) {
-      values.push_back(plain_score(doc, score));
-      if (std::isnan(values.back())) return nb::none();
-    }
-    offsets.push_back(static_cast<int64_t>(values.size()));
-  }
-  return nb::make_tuple(array(std::move(values)), array(std::move(offsets)));
-}
-
 // The tables of a measure, and the arrays that own them.
 struct HeldTables : Tables {
   std::vector<nb::object> owners;
@@ -541,13 +524,9 @@ NB_MODULE(_reader, m) {
       }, "judged"_a, "place"_a.noconvert())
       .def("look_up", [](const Block& block, const Judged& judged, Ints place, Ints length, Ints row, Array<bool> found,
                          Array<bool> has_self) {
-        std::vector<int64_t> duplicates;
-        {
-          nb::gil_scoped_release unlocked;
-          duplicates = look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
-                               has_self.data());
-        }
-        return array(std::move(duplicates));
+        nb::gil_scoped_release unlocked;
+        return look_up(block.rows, judged.judgments, place.data(), length.data(), row.data(), found.data(),
+                       has_self.data());
       }, "judged"_a, "place"_a.noconvert(), "length"_a.noconvert(), "row"_a.noconvert(), "found"_a.noconvert(),
          "has_self"_a.noconvert())
       .def("fingerprints", [](const Block& block, uint64_t limit) {
@@ -588,6 +567,5 @@ NB_MODULE(_reader, m) {
     return found;
   });
   m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
-  m.def("walk", &walk);
   m.def("hashed", [](nb::bytes id) { return hashed(Id(id.c_str(), id.size())); });  // for tests
 }

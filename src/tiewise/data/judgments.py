@@ -11,11 +11,9 @@ import numpy as np
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers
 from tiewise.data.documents import Documents
-from tiewise.data.mappings import check_mapping
 from tiewise.data.subtopics import Subtopics
-from tiewise.data.table import Row, Table, check_duplicates, check_numbers, pick_column
+from tiewise.data.table import Row, Table, check_duplicates, check_mapping, check_numbers, pick_column
 from tiewise.errors import InputError
-from tiewise.results.optional import data_frame
 from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
@@ -236,15 +234,12 @@ class Qrels(Table):
             table[query].setdefault(doc, {})[subtopic] = label
         return table
 
-    def to_frame(self) -> Any:
-        """A data frame with the columns query_id, doc_id, relevance and, if there are any, subtopic."""
+    def named_columns(self) -> dict[str, Any]:
+        """The columns by name: query_id, doc_id, relevance and, if there are any, subtopic."""
         if self.subtopics is None:
-            return super().to_frame()
-        columns: dict[str, list[Any]] = {"query_id": [], "subtopic": [], "doc_id": [], self.value_names[0]: []}
-        for row in self.trec_rows():
-            for column, value in zip(columns.values(), row, strict=True):
-                column.append(value)
-        return data_frame(columns)
+            return super().named_columns()
+        names, rows = ("query_id", "subtopic", "doc_id", self.value_names[0]), list(self.trec_rows())
+        return {name: [row[place] for row in rows] for place, name in enumerate(names)}
 
     def __repr__(self) -> str:
         labels = "" if self.subtopics is None else f", {count_noun(len(self.subtopics), 'label')} for subtopics"

@@ -14,7 +14,7 @@ from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, po
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
-from tiewise.data.table import Table, check_duplicates, pick_column
+from tiewise.data.table import Table, pick_column
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
@@ -45,6 +45,13 @@ class Trend(NamedTuple):
     def rises(self) -> bool:
         """Whether most lists rise."""
         return self.rising > self.lists / 2
+
+    def or_along_ranks(self, find: Callable[[], Trend | None]) -> Trend:
+        """This trend, or, if most lists do not fall, the one along the rank column, perhaps of some lists only."""
+        by_rank = None if self.falls else find()
+        if by_rank is None:
+            return self
+        return self._replace(by_rank=True) if self.rises and by_rank.rises else by_rank
 
     @classmethod
     def sum(cls, parts: Iterable[Trend]) -> Trend:
@@ -143,7 +150,7 @@ class Run(Table):
         known: dict[str, Any] = {"complete_lists": found.complete_lists}
         known["numbered"] = ("query",) if query_ids is None else ()  # indices may be ids: usearch calls them keys
         built = cls(tuple(queries), found.offsets, documents, found.score, **known)
-        check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        built.check_unique()
         return built
 
     @classmethod
@@ -208,8 +215,11 @@ class Run(Table):
 
     def trend(self) -> Trend:
         """How the scores change along the lists, or, if most do not fall, along the rank column."""
-        found = Trend.of(self.value, self.offsets)
-        return found if found.falls or self.rank is None else Trend.of(self.value, self.offsets, self.rank)
+        return Trend.of(self.value, self.offsets).or_along_ranks(self.rank_trend)
+
+    def rank_trend(self) -> Trend | None:
+        """How the scores change along the rank column; None if there is none."""
+        return None if self.rank is None else Trend.of(self.value, self.offsets, self.rank)
 
     @cached_property
     def self_rows(self) -> Codes:
@@ -256,50 +266,21 @@ class Run(Table):
 
         `places` is the position of each query of `qrels` in this run, −1 if it is missing.
         """
-        place, doc = places[qrels.query], self._codes_of(qrels)[qrels.doc]
-        judged = np.flatnonzero((place >= 0) & (doc >= 0))
-        rows = np.full(len(qrels), -1)
-        if len(judged):
-            is_sparse = int(np.bincount(qrels.query[judged]).max()) <= 3
-            rows[judged] = (self._find_few if is_sparse else self._find_many)(place[judged], doc[judged])
-        score = np.where(rows >= 0, self.value[rows] if len(self) else np.nan, np.nan)
+        doc = self._codes_of(qrels)[qrels.doc]
+        judged = np.flatnonzero((places[qrels.query] >= 0) & (doc >= 0))
+        is_judged = np.zeros(len(self.docs), dtype=bool)
+        is_judged[doc[judged]] = True
+        candidates = np.flatnonzero(is_judged.take(self.doc, mode="clip"))  # codes are in range: "clip" skips the check
+        score, rows = np.full(len(qrels), np.nan), np.full(len(qrels), -1)
+        if len(candidates):
+            key = self.query[candidates] * len(self.docs) + self.doc[candidates]
+            target = places[qrels.query[judged]] * len(self.docs) + doc[judged]
+            order = np.argsort(key)
+            at = np.minimum(np.searchsorted(key[order], target), len(key) - 1)
+            found = key[order][at] == target
+            rows[judged[found]] = candidates[order[at[found]]]
+            score[judged[found]] = self.value[rows[judged[found]]]
         return score, rows
-
-    def rows_of(self, qrels: Qrels, judged: Codes) -> Codes:
-        """The rows of judged documents that are retrieved."""
-        return self.find(qrels, positions(self.query_index, qrels.queries))[1][judged]
-
-    def _find_few(self, place: Codes, doc: Codes) -> Codes:
-        """The row of each document in the list of its query, −1 if it has none.
-
-        For up to three documents in each query: all rows of the list are compared with the document.
-        """
-        lengths, rows = np.diff(self.offsets), np.full(len(place), -1)
-        order = np.argsort(place, kind="stable")
-        turn = np.empty(len(place), dtype=np.int64)  # 0 for the first document of a query, 1 for the second, …
-        turn[order] = np.arange(len(place)) - np.searchsorted(place[order], place[order])
-        for now in range(int(turn.max()) + 1):
-            mine = np.flatnonzero(turn == now)
-            target, row_of = np.full(len(lengths), -1), np.full(len(lengths), -1)
-            target[place[mine]] = doc[mine]
-            matches = np.flatnonzero(self.doc == np.repeat(target, lengths))
-            row_of[np.searchsorted(self.offsets, matches, side="right") - 1] = matches
-            rows[mine] = row_of[place[mine]]
-        return rows
-
-    def _find_many(self, place: Codes, doc: Codes) -> Codes:
-        """The same for many documents: rows that hold one of them for any query are sorted, then searched."""
-        mask = np.zeros(len(self.docs), dtype=bool)
-        mask[doc] = True
-        candidates = np.flatnonzero(mask.take(self.doc, mode="clip"))  # codes are in range: "clip" skips the check
-        if not len(candidates):
-            return np.full(len(place), -1)
-        query = np.searchsorted(self.offsets, candidates, side="right") - 1
-        key = query * len(self.docs) + self.doc[candidates]
-        target = place * len(self.docs) + doc
-        order = np.argsort(key)
-        at = np.minimum(np.searchsorted(key[order], target), len(key) - 1)
-        return np.where(key[order][at] == target, candidates[order[at]], -1)
 
     def judged_only(self, qrels: Qrels) -> Run:
         """The run without unjudged documents and those with a negative label (condensed lists), as trec_eval -J."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats, freeze
+from tiewise.data.columns import Codes, Floats, freeze, ranges
 
 __all__ = ["Subtopics"]
 
@@ -51,6 +51,5 @@ class Subtopics:
     def take(self, rows: NDArray[Any]) -> Subtopics:
         """Those of some documents."""
         n = np.diff(self.offsets)[rows]
-        offsets = np.append(0, np.cumsum(n))
-        labels = np.arange(offsets[-1]) + np.repeat(self.offsets[rows] - offsets[:-1], n)
-        return Subtopics(offsets, self.code[labels], self.label[labels], self.names)
+        labels = ranges(self.offsets[rows], n)
+        return Subtopics(np.append(0, np.cumsum(n)), self.code[labels], self.label[labels], self.names)

@@ -6,6 +6,7 @@ broken.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
@@ -19,6 +20,7 @@ from tiewise.data.columns import (
     MAX_PROBLEMS,
     Codes,
     Floats,
+    check_each,
     encode,
     frame_columns,
     freeze,
@@ -30,7 +32,7 @@ from tiewise.data.columns import (
     sort_lists,
 )
 from tiewise.data.documents import Documents
-from tiewise.data.mappings import all_text, mapped_columns, plain_columns
+from tiewise.data.native import native
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.results.optional import data_frame
@@ -42,12 +44,11 @@ if TYPE_CHECKING:
 __all__ = [
     "DOC_NAMES",
     "QUERY_NAMES",
-    "Lists",
     "Row",
     "Table",
     "check_duplicates",
+    "check_mapping",
     "check_numbers",
-    "duplicate_message",
     "pick_column",
 ]
 
@@ -63,54 +64,8 @@ class Row(NamedTuple):
     doc: str
 
 
-class Lists:
-    """One list of numbers for each query: the properties of a run that do not need document ids."""
-
-    queries: tuple[str, ...]
-    offsets: Codes
-    value: Floats
-
-    def __len__(self) -> int:
-        return len(self.value)
-
-    @cached_property
-    def query_index(self) -> dict[str, int]:
-        """The position of each query id."""
-        return dict(zip(self.queries, range(len(self.queries)), strict=True))
-
-    @cached_property
-    def descending(self) -> bool:
-        """Whether every list is sorted by descending score."""
-        return is_descending(self.value, self.offsets)
-
-    @cached_property
-    def _same_as_previous(self) -> NDArray[np.bool_]:
-        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
-        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
-        same = np.zeros(len(ordered) + 1, dtype=bool)
-        same[1:-1] = ordered[1:] == ordered[:-1]
-        same[self.offsets] = False
-        return same
-
-    @property
-    def n_groups(self) -> int:
-        """The number of tie groups, single documents included."""
-        return len(self) - int(np.count_nonzero(self._same_as_previous))
-
-    @cached_property
-    def tied_rows(self) -> int:
-        """The number of rows that share their score with another row of the same query."""
-        same = self._same_as_previous
-        return int(np.count_nonzero(same[1:] | same[:-1]))
-
-    @property
-    def tied_share(self) -> float:
-        """The share of rows that are tied, 0 to 1."""
-        return self.tied_rows / len(self) if len(self) else 0.0
-
-
 @dataclass(frozen=True, eq=False, repr=False)
-class Table(Lists):
+class Table:
     """Rows grouped by query: the base of `Run` and `Qrels`."""
 
     queries: tuple[str, ...]
@@ -197,10 +152,10 @@ class Table(Lists):
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, SupportsFloat]]) -> Self:
         """A table from ``{query: {document: number}}``, as pytrec_eval, ranx and BEIR use it."""
-        plain = plain_columns(table)
-        value, offsets = plain or mapped_columns(cls, table)
+        plain = _plain_columns(table)
+        value, offsets = plain or _mapped_columns(cls, table)
         ids: list[Any] = list(chain.from_iterable(table.values()))
-        if plain or all_text(table):
+        if plain or _all_text(table):
             built = cls(tuple(table), offsets, Documents.of_rows(ids), value)
             check_numbers(cls, value, built.row, None)
             return built
@@ -209,9 +164,12 @@ class Table(Lists):
             raise InputError(f"Two queries of the {cls.noun} have the same id as text. Keep one of them.")
         built = cls(queries, offsets, Documents(*encode(ids, "document")), value)
         check_numbers(cls, value, built.row, None)
-        # Distinct keys may become one id: 1 and "1".
-        check_duplicates(cls, built.query * max(len(built.docs), 1) + built.doc, built.row, None)
+        built.check_unique()  # distinct keys may become one id: 1 and "1"
         return built
+
+    def check_unique(self) -> None:
+        """Raise if a query has a document twice."""
+        check_duplicates(type(self), self.query * max(len(self.docs), 1) + self.doc, self.row, None)
 
     @classmethod
     def from_frame(cls, frame: Any) -> Self:
@@ -242,12 +200,52 @@ class Table(Lists):
         queries, docs, values = columns[:3] if columns else ((), (), ())
         return cls.from_columns(list(queries), list(docs), list(values))
 
+    # -- lists of numbers, one for each query ---------------------------------------------------------------
+
+    @cached_property
+    def query_index(self) -> dict[str, int]:
+        """The position of each query id."""
+        return dict(zip(self.queries, range(len(self.queries)), strict=True))
+
+    @cached_property
+    def descending(self) -> bool:
+        """Whether every list is sorted by descending score."""
+        return is_descending(self.value, self.offsets)
+
+    @cached_property
+    def _same_as_previous(self) -> NDArray[np.bool_]:
+        """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
+        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
+        same = np.zeros(len(ordered) + 1, dtype=bool)
+        same[1:-1] = ordered[1:] == ordered[:-1]
+        same[self.offsets] = False
+        return same
+
+    @property
+    def n_groups(self) -> int:
+        """The number of tie groups, single documents included."""
+        return len(self) - int(np.count_nonzero(self._same_as_previous))
+
+    @cached_property
+    def tied_rows(self) -> int:
+        """The number of rows that share their score with another row of the same query."""
+        same = self._same_as_previous
+        return int(np.count_nonzero(same[1:] | same[:-1]))
+
+    @property
+    def tied_share(self) -> float:
+        """The share of rows that are tied, 0 to 1."""
+        return self.tied_rows / len(self) if len(self) else 0.0
+
     # -- conversions ----------------------------------------------------------------------------------------
 
     def __post_init__(self) -> None:
         for name, column in vars(self).items():
             if isinstance(column, np.ndarray):
                 object.__setattr__(self, name, freeze(column))
+
+    def __len__(self) -> int:
+        return len(self.value)
 
     def __repr__(self) -> str:
         queries, rows = count_noun(len(self.queries), "query", "queries"), count_noun(len(self), "row")
@@ -321,14 +319,16 @@ class Table(Lists):
         return table
 
     def to_frame(self) -> Any:
-        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance."""
+        """A data frame of pandas (or polars) with the columns query_id, doc_id, and score or relevance.
+
+        Judgments for subtopics have a column subtopic, too.
+        """
+        return data_frame(self.named_columns())
+
+    def named_columns(self) -> dict[str, Any]:
+        """The columns by name: query_id, doc_id, and score or relevance."""
         queries = [self.queries[place] for place in self.query.tolist()]
-        columns = {
-            "query_id": queries,
-            "doc_id": self.ids(np.arange(len(self))),
-            self.value_names[0]: self.value,
-        }
-        return data_frame(columns)
+        return {"query_id": queries, "doc_id": self.ids(np.arange(len(self))), self.value_names[0]: self.value}
 
     def take(self, rows: NDArray[Any], **fields: Any) -> Self:
         """The table with only these rows (ascending), and with other fields. A query may keep no row."""
@@ -337,6 +337,54 @@ class Table(Lists):
         optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
         documents, value = self.documents.take(rows), self.value[rows]
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
+
+
+def _plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
+    """The numbers of a plain ``{query: {document: number}}`` and the offsets of its lists; None for other mappings."""
+    module = native()
+    if module is None or type(table) is not dict:
+        return None
+    block = module.Block()
+    return (block.take_value(), block.offsets) if block.read_lists(list(table.items())) else None
+
+
+def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, Any]]) -> tuple[Floats, Codes]:
+    """The same for any mapping; raises if a value is not a number."""
+    check_mapping(cls, table)
+    lengths = np.fromiter(map(len, table.values()), np.int64, len(table))
+    values = array("d")  # stricter than NumPy: neither text nor None is a number
+    try:
+        for docs in table.values():
+            values.extend(docs.values())
+    except (TypeError, ValueError, OverflowError):
+        _check_values(cls, table)
+        raise
+    column = np.frombuffer(values) if values else np.zeros(0)
+    if (np.abs(column) >= 2**53).any():  # an integer that float64 cannot hold?
+        _check_values(cls, table)
+    return column, np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _all_text(table: Mapping[Any, Any]) -> bool:
+    """Whether all ids are text."""
+    return set(map(type, table)) <= {str} and all(
+        set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
+    )
+
+
+def check_mapping(cls: type[Table], table: Mapping[Any, Any]) -> None:
+    """Raise if a query has something other than a mapping."""
+    for query, docs in table.items():
+        if not isinstance(docs, Mapping):
+            raise InputError(
+                f"The {cls.noun} has a {type(docs).__name__} for query {query!r}. "
+                f"Give {{query: {{document: {cls.value_names[0]}}}}}."
+            )
+
+
+def _check_values(cls: type[Table], table: Mapping[Any, Mapping[Any, float]]) -> None:
+    values = ((f"query {query!r}, document {doc!r}", docs[doc]) for query, docs in table.items() for doc in docs)
+    check_each(cls.value_names[0], values)
 
 
 def _merge_lists(query: Codes, offsets: Codes) -> tuple[Codes, Codes]:
@@ -399,12 +447,9 @@ def check_duplicates(
         second = order[same & ~np.append(False, same[:-1])]  # one row for a document that appears three times
         rows = np.sort(second)[:MAX_PROBLEMS].tolist()
         messages = (
-            (where(row) + ": " if where else "") + duplicate_message(cls, *row_of(row), more(row)) for row in rows
+            f"{where(row) + ': ' if where else ''}document '{row_of(row).doc}' appears twice in the {cls.noun} for "
+            f"query '{row_of(row).query}'{more(row)}. Keep one of the rows."
+            for row in rows
         )
         hints = [cls.duplicate_hint] if cls.duplicate_hint and where and not more(rows[0]) else []
         raise InputError(*hints, *messages)
-
-
-def duplicate_message(cls: type[Table], query: str, doc: str, more: str = "") -> str:
-    """The message about a document that appears twice in a list; `more` is what stands after the query."""
-    return f"document '{doc}' appears twice in the {cls.noun} for query '{query}'{more}. Keep one of the rows."

@@ -90,7 +90,7 @@ class ArrowRun(StreamedRun):
         return self._read_rows()
 
     def _rank_trend(self) -> Trend | None:
-        return self.rows().trend() if self._has_ranks else None
+        return self.rows().rank_trend() if self._has_ranks else None
 
     def _read(self, counting: Counting) -> bool:
         if counting.needs_ranks:

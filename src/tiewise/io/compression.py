@@ -70,12 +70,12 @@ class Stream:
     """A file that is being read: its decompressed bytes and the SHA-256 of its raw bytes."""
 
     def __init__(self, name: str, file: IO[bytes], hashed: bool = True):
-        self.name, self.hashed, self._hash = name, hashed, None
+        self.name, self._hash = name, None
         if hashed:
             from hashlib import sha256  # here, since it takes time and not every use needs it
 
             self._hash = sha256()
-        self._file, self.n_raw = file, 0  # bytes read so far, before they are decompressed
+        self.n_raw = 0  # bytes read so far, before they are decompressed
         raw = self._raw(file)
         first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
@@ -99,15 +99,6 @@ class Stream:
         """All decompressed bytes in pieces of any size. They can be read once."""
         return chain([self.head], self._plain)
 
-    def readinto(self, memory: memoryview) -> int:
-        """Fill memory with bytes of a plain file that is not hashed; returns their number, fewer only at the end."""
-        some, self.head = self.head[: len(memory)], self.head[len(memory) :]
-        filled = len(some)
-        memory[:filled] = some
-        while filled < len(memory) and (n_read := self._file.readinto(memory[filled:])):  # type: ignore[attr-defined]
-            filled += n_read
-        return filled
-
     def read(self) -> bytes:
         """All decompressed bytes."""
         return b"".join(self.chunks())
@@ -125,11 +116,7 @@ class Reread:
         self.path = path  # as the user gave it, for messages
         self.absolute = str(Path(path).absolute())
         self._first = self._state()
-
-    @property
-    def size(self) -> int:
-        """The size of the file in bytes."""
-        return self._first[0]
+        self.size = self._first[0]  # in bytes
 
     def check(self) -> None:
         """Raise if the file was changed since it was first read."""

@@ -13,16 +13,15 @@ from itertools import chain
 from tempfile import TemporaryFile
 from typing import Any
 
-from tiewise.data.runs import Run
+from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
-from tiewise.data.table import duplicate_message
 from tiewise.errors import InputError
 from tiewise.io import streaming
-from tiewise.io.compression import Reread, Stream, opened
+from tiewise.io.compression import Reread, opened
 from tiewise.io.formats import Layout, detect_layout
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
-from tiewise.io.text import Problems, line_blocks, list_blocks, parse, reader
+from tiewise.io.text import Problems, find_not_utf8, line_blocks, list_blocks, parse, reader
 
 __all__ = ["FileRun"]
 
@@ -39,6 +38,7 @@ class FileRun(StreamedRun):
         self._file, self._format, self._name = Reread(path), format, path
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
+        self._first_trend: Trend | None = None  # of the first lists along their ranks, if lists do not fall
 
     @property
     def _source(self) -> Source:
@@ -53,32 +53,37 @@ class FileRun(StreamedRun):
     def _read(self, counting: Counting) -> bool:
         self._file.check()
         layout, parts = self._blocks(list_blocks)
-        self._layout = layout
-        first = next(parts, None)  # its ranks show whether scores fall from rank to rank
+        self._layout, first = layout, next(parts, b"")
 
-        def load(block: Any, part: Any) -> None:
-            ranks = counting.needs_ranks or part is first
+        def load(block: Any, part: Any, *, ranks: bool = counting.needs_ranks) -> None:
             parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
 
-        correct = counting.count(() if first is None else chain([first], parts), load)
-        if counting.not_contiguous:
+        correct = counting.count(chain([first], parts), load)
+        if counting.problem == "not contiguous":
             counting.clear()
             correct = all(counting.count(share, load) for share in self._regrouped(layout))
-            if not (correct or counting.unreadable):
-                self.rows()  # raises an error with the line numbers of the file
         self._file.check()
+        if counting.problem == "unreadable":
+            self._raise_problems(layout)
         if not correct:
-            self._raise_problems(layout, counting)
+            return False  # reading its rows raises an error for duplicates
         if not counting.rows:
             raise InputError(f"{self._file.path}: has no rows.")
+        if not counting.trend.falls:
+            block = reader().Block()
+            load(block, first, ranks=True)
+            self._first_trend = None if block.rank is None else Trend.of(block.value, block.offsets, block.rank)
         return True
 
-    def _blocks(self, split: Callable[[Stream], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
+    def _rank_trend(self) -> Trend | None:
+        return self._first_trend
+
+    def _blocks(self, split: Callable[[Iterable[bytes], str], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
         """The layout of the file, and its blocks, into which `split` divides it."""
 
         def read() -> Iterator[Any]:
             with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
-                layout, blocks = detect_layout(Run, split(stream), self._format, stream.name)
+                layout, blocks = detect_layout(Run, split(stream.chunks(), stream.name), self._format, stream.name)
                 yield layout
                 yield from blocks
 
@@ -87,7 +92,7 @@ class FileRun(StreamedRun):
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
-        return self._blocks(lambda stream: line_blocks(stream.chunks(), stream.name))[1]
+        return self._blocks(line_blocks)[1]
 
     def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
         """The lines grouped by query, a share of the queries at a time."""
@@ -116,19 +121,17 @@ class FileRun(StreamedRun):
                 f"group them ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with more space."
             ) from None
 
-    def _raise_problems(self, layout: Layout, counting: Counting) -> None:
-        """Raise an error for unreadable lines, else for ids that are not UTF-8, else for duplicates."""
-        problems = Problems(layout, self._file.path)
-        if counting.unreadable:
-            block, first_line = reader().Block(), 1
-            for data in self._lines():
-                parse(block, data, problems, first_line)
-                first_line += block.lines
+    def _raise_problems(self, layout: Layout) -> None:
+        """Raise an error for unreadable lines, else for ids that are not UTF-8."""
+        block, problems, first_line = reader().Block(), Problems(layout, self._file.path), 1
+        not_utf8: dict[tuple[str, bytes], int] = {}
+        for data in self._lines():
+            parse(block, data, problems, first_line)
+            for what, id, line in find_not_utf8(block):
+                not_utf8.setdefault((what, id), first_line + line)
+            first_line += block.lines
         problems.check()
-        problems.check_utf8(counting.not_utf8)
-        raise InputError(
-            *(f"{self._file.path}:{line}: {duplicate_message(Run, *row)}" for *row, line in counting.duplicates)
-        )
+        problems.check_utf8(not_utf8)
 
 
 def _group(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:

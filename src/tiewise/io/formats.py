@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import chain, islice
+from typing import NamedTuple
 
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
@@ -16,16 +17,24 @@ from tiewise.io.compression import HEAD
 
 __all__ = ["FORMATS", "Layout", "check_format", "describe_width", "detect_family", "detect_layout", "swapped_message"]
 
-# The family of each format: lines of text, JSON documents, or Parquet.
+
+class Format(NamedTuple):
+    """What is known of a format by its name."""
+
+    family: str  # lines of text, JSON documents, or Parquet
+    only: str = ""  # "run" or "qrels", if it holds no other
+    subtopics: bool = True  # whether it can hold judgments for subtopics
+
+
 FORMATS = {
-    "trec": "lines",
-    "msmarco": "lines",
-    "beir": "lines",
-    "json": "documents",
-    "mteb": "documents",
-    "sentence-transformers": "documents",
-    "reranker": "documents",
-    "parquet": "parquet",
+    "trec": Format("lines"),
+    "msmarco": Format("lines", subtopics=False),
+    "beir": Format("lines", "qrels", subtopics=False),
+    "json": Format("documents"),
+    "mteb": Format("documents", "run"),
+    "sentence-transformers": Format("documents", "run"),
+    "reranker": Format("documents", "run"),
+    "parquet": Format("parquet"),
 }
 BOM = b"\xef\xbb\xbf"
 MAX_COLUMNS = 100  # more columns of a malformed line are not counted
@@ -126,9 +135,9 @@ def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> 
         raise InputError(f"Unknown format {format!r}. Use one of {', '.join(FORMATS)}, or none to have it recognised.")
     if part and name != "mteb":
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
-    if name in ("mteb", "sentence-transformers", "reranker") if cls is Qrels else name == "beir":
+    if FORMATS[name].only not in ("", cls.noun):
         raise InputError(f"Format {name!r} holds {swapped_message(cls)}")
-    if has_subtopics(kind) and name in ("msmarco", "beir"):
+    if has_subtopics(kind) and not FORMATS[name].subtopics:
         raise InputError(f"Format {name!r} has no subtopics. For diversity, use 'trec', 'json' or 'parquet'.")
     return name, part
 
@@ -140,8 +149,10 @@ def swapped_message(cls: type[Table], evidence: str = "") -> str:
     return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
-def detect_family(head: bytes, name: str) -> str:
-    """The family of formats that the first bytes of a file belong to."""
+def detect_family(format: str | None, head: bytes, name: str) -> str:
+    """The family of a format or, if it is not known, the one that the first bytes of a file belong to."""
+    if format is not None:
+        return FORMATS[format].family
     if head.startswith(b"PAR1"):
         return "parquet"
     wide = "UTF-32" if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "UTF-16"

@@ -6,8 +6,8 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
 
 from tiewise.errors import InputError
 from tiewise.io.reranker_responses import EXPECTED, is_response, read_response
@@ -24,7 +24,7 @@ MAX_PROBLEMS = 10
 VALUE_BYTES = 100  # of memory, for a JSON value and its place in a list or an object
 TYPE_NAMES = {list: "list", str: "text", bool: "boolean", type(None): "null"}
 
-Value = tuple[Any, int]  # a JSON value, and the line on which it begins
+Value = tuple[Any, str]  # a JSON value, and where it begins: the name of the file and the line
 
 
 def read_document(
@@ -60,9 +60,9 @@ def _find_table(
     document = values[0][0]
     format = format or _detect_format(document)
     if format in READERS:
-        return format, _read_lists(values, format, name)
+        return format, read_lists(values, READERS[format])
     if len(values) > 1:
-        raise InputError(f"{name}:{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
+        raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
         raise InputError(f"{name}: is a JSON {TYPE_NAMES.get(type(document), 'number')}. Expected {SHAPE}.")
     if format == "mteb":
@@ -87,11 +87,11 @@ def _detect_format(document: Any) -> str:
         parts = [value for key, value in document.items() if key != META] or [document[META]]
         scores = any(isinstance(one, (int, float)) for part in parts if isinstance(part, dict) for one in part.values())
         return "json" if scores else "mteb"  # a query may have that id, too
-    if isinstance(document, dict) and "query_id" in document and isinstance(document.get("results"), list):
-        return "sentence-transformers"
-    if is_response(document):
-        return "reranker"
-    return "json"
+    return next((name for name, reader in READERS.items() if reader.matches(document)), "json")
+
+
+def _is_prediction(value: Any) -> bool:
+    return isinstance(value, dict) and "query_id" in value and isinstance(value.get("results"), list)
 
 
 def _read_prediction(value: Any) -> tuple[Any, dict[Any, Any]]:
@@ -106,28 +106,35 @@ def _read_prediction(value: Any) -> tuple[Any, dict[Any, Any]]:
     return query, docs
 
 
-#: Formats with a ranking on each line: what reads the line, and what it looks like.
-READERS: Mapping[str, tuple[Callable[[Any], tuple[Any, dict[Any, Any]]], str]] = {
-    "sentence-transformers": (_read_prediction, PREDICTION),
-    "reranker": (read_response, EXPECTED),
+class ListReader(NamedTuple):
+    """How to read a value that is the ranking of one query."""
+
+    matches: Callable[[Any], bool]  # whether a value looks like one
+    read: Callable[[Any], tuple[Any, dict[Any, Any]]]  # the query, and the score of each document
+    expected: str  # what it looks like, for messages
+
+
+#: The formats with one ranking in each value, such as a line of JSON.
+READERS = {
+    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
+    "reranker": ListReader(is_response, read_response, EXPECTED),
 }
 
 
-def _read_lists(values: list[Value], format: str, name: str) -> Mapping[Any, Any]:
-    """The rankings of a file that has one on each line."""
-    read, expected = READERS[format]
+def read_lists(values: Iterable[Value], reader: ListReader) -> Mapping[Any, Any]:
+    """The table of values that hold one ranking each."""
     table: dict[Any, dict[Any, Any]] = {}
     problems: list[str] = []
-    for value, line in values:
+    for value, where in values:
         try:
-            query, docs = read(value)
+            query, docs = reader.read(value)
             if query in table:
                 raise ValueError(f"query {query!r} appears twice in the run. Keep one of the lines.")
             table[query] = docs
         except TypeError:  # an id that is a list or an object
-            problems.append(f"{name}:{line}: expected {expected}, where an id is text or a whole number.")
+            problems.append(f"{where}: expected {reader.expected}, where an id is text or a whole number.")
         except ValueError as error:
-            problems.append(f"{name}:{line}: {error}")
+            problems.append(f"{where}: {error}")
     if problems:
         more = len(problems) - MAX_PROBLEMS
         raise InputError(*problems[:MAX_PROBLEMS], *([f"… and {more} more problems."] if more > 0 else []))
@@ -166,7 +173,7 @@ def _parse_values(data: bytes, name: str) -> list[Value]:
         while at < len(text):
             line, last = line + text.count("\n", last, at), at
             value, at = decoder.raw_decode(text, at)
-            values.append((value, line))
+            values.append((value, f"{name}:{line}"))
             at = _skip_blanks(text, at)
     except json.JSONDecodeError as error:
         raise InputError(f"{name}:{error.lineno}:{error.colno}: is not JSON: {error.msg}.") from None

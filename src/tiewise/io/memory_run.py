@@ -1,8 +1,12 @@
-"""`MemoryRun`: a `Run`, whose columns are in memory, as a source of tie groups."""
+"""Runs in memory as sources of tie groups: `MemoryRun`, the columns of a `Run`, and `DictRun`, the user's dictionary.
+
+Most runs in Python are dictionaries already. The compiled reader looks ids up where Python keeps them: none is coded or
+copied.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -12,11 +16,12 @@ from tiewise.data.columns import positions
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
+from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.ties.counted import Counted, Request, count_lists
 
-__all__ = ["MemoryRun"]
+__all__ = ["DictRun", "MemoryRun"]
 
 
 class MemoryRun(StreamedRun):
@@ -39,8 +44,7 @@ class MemoryRun(StreamedRun):
         return self._run
 
     def _rank_trend(self) -> Trend | None:
-        run = self._run
-        return None if run.rank is None else Trend.of(run.value, run.offsets, run.rank)
+        return self._run.rank_trend()
 
     @property
     def _source(self) -> Source | None:
@@ -86,3 +90,42 @@ class MemoryRun(StreamedRun):
         rank = np.array(run.rank[rows]) if with_ranks and run.rank is not None else None
         ids, places = run.documents.compiled(rows)
         block.read_rows(list(run.queries[lists]), np.array(offsets), ids, places, run.value[rows], rank)
+
+
+class DictRun(StreamedRun):
+    """A run in the user's dictionary of dictionaries.
+
+    >>> DictRun({"q1": {"d1": 0.5}}).rows()
+    <Run: 1 query, 1 row>
+    """
+
+    is_constant = False  # the user may change the dictionary
+
+    def __init__(self, table: Mapping[Any, Mapping[Any, float]]):
+        self._table = table
+        self._threads = 1  # Python objects are read by one thread at a time
+
+    def rows(self) -> Run:
+        """The same run as columns."""
+        return Run.from_dict(self._table)
+
+    def _read(self, counting: Counting) -> bool:
+        return not counting.needs_ranks and counting.count(self._parts(), _load_lists)
+
+    def _parts(self) -> Iterator[list[tuple[Any, Any]]]:
+        """Lists in parts of about `streaming.ROWS` rows."""
+        part: list[tuple[Any, Any]] = []
+        n_rows = 0
+        for item in self._table.items():
+            part.append(item)
+            n_rows += len(item[1]) if isinstance(item[1], dict) else 1
+            if n_rows >= streaming.ROWS:
+                yield part
+                part, n_rows = [], 0
+        if part:
+            yield part
+
+
+def _load_lists(block: Any, part: list[tuple[Any, Any]]) -> None:
+    if not block.read_lists(part):
+        raise InputError("An id is not text, or a score is not a number.")  # `Run` names it

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -13,8 +14,8 @@ from tiewise.data.source import Source
 from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout, swapped_message
-from tiewise.io.text import line_blocks, list_blocks, read_columns
+from tiewise.io.formats import check_format, detect_family, detect_layout, swapped_message
+from tiewise.io.text import line_blocks, read_columns
 
 __all__ = ["read_qrels", "read_run", "read_table"]
 
@@ -70,26 +71,8 @@ def read_table(
     file = None if hashed else Reread(os.fspath(path))
     with opened(path, hashed=file is None) as stream:
         name = stream.name
-        family = FORMATS[format] if format else detect_family(stream.head, name)
-        if family == "lines":
-            format, table = _read_lines(cls, stream, format, kind, None if file is None else file.size)
-        elif family == "documents":
-            from tiewise.io.json_documents import estimate_memory, read_document
-
-            data = stream.read()
-            check_expansion(name, stream.n_raw, estimate_memory(data))
-            format, rows = read_document(data, format, part, name, subtopics=cls is Qrels)
-            if cls is Qrels and format != "json":
-                raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
-            with prefix_errors(name):
-                table = cls.from_dict(rows)
-        else:
-            format = "parquet"
-            from tiewise.io.parquet import ParquetFrame
-
-            data = stream.read()
-            with prefix_errors(name):
-                table = cls.from_frame(ParquetFrame(data), **({"kind": kind} if cls is Qrels else {}))
+        read = READERS[detect_family(format, stream.head, name)]
+        format, table = read(cls, stream, format, part, kind)
     if not len(table):
         raise InputError(f"{name}: has no rows.")
     if has_subtopics(kind) and getattr(table, "subtopics", None) is None:
@@ -98,12 +81,10 @@ def read_table(
     return replace(table, source=Source(name, sha256, format))
 
 
-def _read_lines(
-    cls: type[AnyTable], stream: Stream, format: str | None, kind: Kind, size: int | None
-) -> tuple[str, AnyTable]:
+def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind) -> tuple[str, AnyTable]:
     # The text of judgments stays in memory, so it is read as one block. The reader in Python copies cells.
-    if native() is not None and size is not None and cls is Qrels and not has_subtopics(kind):
-        parts = list_blocks(stream, size + 1)
+    if native() is not None and cls is Qrels and not has_subtopics(kind):
+        parts: Iterable[bytes] = filter(None, [stream.read()])
     else:
         parts = line_blocks(stream.chunks(), stream.name)
     layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
@@ -122,3 +103,35 @@ def _read_lines(
         columns = (found.query, *columns[1:], *found.subtopic)
     table: AnyTable = build(*columns, where=where, **optional)
     return layout.format, table
+
+
+def _read_documents(
+    cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind
+) -> tuple[str, AnyTable]:
+    from tiewise.io.json_documents import estimate_memory, read_document
+
+    data = stream.read()
+    check_expansion(stream.name, stream.n_raw, estimate_memory(data))
+    format, rows = read_document(data, format, part, stream.name, subtopics=cls is Qrels)
+    if cls is Qrels and format != "json":
+        raise InputError(f"{stream.name}: looks like {swapped_message(cls, format)}")
+    with prefix_errors(stream.name):
+        return format, cls.from_dict(rows)
+
+
+def _read_parquet(
+    cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind
+) -> tuple[str, AnyTable]:
+    from tiewise.io.parquet import ParquetFrame
+
+    data, options = stream.read(), {"kind": kind} if cls is Qrels else {}
+    with prefix_errors(stream.name):
+        return "parquet", cls.from_frame(ParquetFrame(data), **options)
+
+
+#: What reads each family of formats: the format that was recognised, and the table.
+READERS: Mapping[str, Callable[..., tuple[str, Any]]] = {
+    "lines": _read_lines,
+    "documents": _read_documents,
+    "parquet": _read_parquet,
+}

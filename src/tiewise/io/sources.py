@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
 from pathlib import Path
@@ -22,11 +22,10 @@ from tiewise.data.table import Table
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
-from tiewise.io.dict_run import DictRun
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
-from tiewise.io.formats import FORMATS, check_format, detect_family, swapped_message
-from tiewise.io.memory_run import MemoryRun
+from tiewise.io.formats import check_format, detect_family, swapped_message
+from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
@@ -75,10 +74,10 @@ def _file_source(path: str, format: str | None) -> RunSource:
     """A run in a file: text and Parquet are counted where they are."""
     name, _ = check_format(Run, format)
     with opened(path, hashed=False) as stream:
-        kind = detect_family(stream.head, stream.name) if name is None else FORMATS[name]
-    if kind == "lines":
+        family = detect_family(name, stream.head, stream.name)
+    if family == "lines":
         return FileRun(path, name)
-    if kind == "parquet" and not stream.compressed:
+    if family == "parquet" and not stream.compressed:
         with prefix_errors(path):
             return ArrowRun.of_parquet(path)
     return MemoryRun(read_run(path, format=format))
@@ -130,39 +129,34 @@ def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | Non
 
 
 def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -> AnyTable:
+    """A run or judgments from whatever they were given as: see `SHAPES`."""
     if isinstance(given, cls):
         return given
-    expected = "a run" if cls is Run else "qrels"
     if isinstance(given, Table):
         raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return read_table(cls, given, format, hashed=not _is_file(given), **kind)
-    if isinstance(given, Mapping):
-        return cls.from_dict(given)
-    if any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns")):  # a data frame
-        return cls.from_frame(given, **kind)
-    if _is_from_ranx(given):
-        return _from_ranx(cls, given)
-    if isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)):
-        if hasattr(given, "read"):
-            name = getattr(given, "name", None)
-            path = f"its path: {name!r}" if isinstance(name, str) else "its path"
-            raise InputError(f"An open file is not {expected}. Give {path}.")
-        rows = list(given)
-        if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
-            shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
-            raise InputError(
-                f"A list of text ({list_examples(map(os.fspath, rows))}) is not {expected}. Give one path{shards}."
-            )
-        try:
-            return cls.from_rows(rows, **kind)
-        except TypeError:  # its items are not rows
-            pass
+    for matches, read in SHAPES:
+        if matches(given):
+            table: AnyTable = read(cls, given, **kind)
+            return table
+    raise _unknown_type(cls, given)
+
+
+def _unknown_type(cls: type[Table], given: Any) -> InputError:
     number = cls.value_names[0]
-    raise InputError(
-        f"An object of type {type(given).__name__} is not {expected}. Give a path, {{query: {{document: {number}}}}}, "
-        f"a data frame, or rows of (query, document, {number})."
+    return InputError(
+        f"An object of type {type(given).__name__} is not {_expected(cls)}. Give a path, "
+        f"{{query: {{document: {number}}}}}, a data frame, or rows of (query, document, {number})."
     )
+
+
+def _expected(cls: type[Table]) -> str:
+    return "a run" if cls is Run else "qrels"
+
+
+def _is_frame(given: Any) -> bool:
+    return any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns"))
 
 
 def _is_from_ranx(given: Any) -> bool:
@@ -170,12 +164,46 @@ def _is_from_ranx(given: Any) -> bool:
     return hasattr(given, "to_dict") and any(hasattr(given, table.noun) for table in (Run, Qrels))
 
 
-def _from_ranx(cls: type[AnyTable], given: Any) -> AnyTable:
+def _from_ranx(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     if not hasattr(given, cls.noun):
         raise InputError(f"Found {swapped_message(cls)}")
     table = cls.from_dict(given.to_dict())
     name = getattr(given, "name", None)
     return replace(table, name=name) if isinstance(table, Run) and isinstance(name, str) else table
+
+
+def _refuse_file(cls: type[Table], given: Any, **kind: Any) -> Table:
+    name = getattr(given, "name", None)
+    path = f"its path: {name!r}" if isinstance(name, str) else "its path"
+    raise InputError(f"An open file is not {_expected(cls)}. Give {path}.")
+
+
+def _is_listing(given: Any) -> bool:
+    return isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray))
+
+
+def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    rows = list(given)
+    if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
+        shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
+        raise InputError(
+            f"A list of text ({list_examples(map(os.fspath, rows))}) is not {_expected(cls)}. Give one path{shards}."
+        )
+    try:
+        return cls.from_rows(rows, **kind)
+    except TypeError:  # its items are not rows
+        raise _unknown_type(cls, given) from None
+
+
+#: The shapes of data in memory, besides `Run` and `Qrels`: how each is recognised, and what reads it as a table of a
+#: class. The first one that matches is used.
+SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
+    (lambda given: isinstance(given, Mapping), lambda cls, given, **kind: cls.from_dict(given)),
+    (_is_frame, lambda cls, given, **kind: cls.from_frame(given, **kind)),
+    (_is_from_ranx, _from_ranx),
+    (lambda given: _is_listing(given) and hasattr(given, "read"), _refuse_file),
+    (_is_listing, _from_rows),
+)
 
 
 def _is_file(path: PathLike) -> bool:

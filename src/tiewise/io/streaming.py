@@ -7,14 +7,14 @@ of the result. So blocks are independent, and the result does not depend on the 
 from __future__ import annotations
 
 import os
-import threading
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, project, ranges
 from tiewise.data.judgments import Qrels
@@ -35,9 +35,9 @@ ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their wor
 THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MAX_THREADS))
 ROWS = 1 << 16  # rows that are counted at a time, of a run that is not text
 SMALL = 1 << 18  # rows for which a second thread does not help
-MAX_DUPLICATES = 10  # duplicates that an error lists
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
+Problem = Literal["unreadable", "not contiguous", "duplicate"]  # a line or an id, the rows of a query, a document
 
 
 class StreamedRun(RunSource):
@@ -51,12 +51,12 @@ class StreamedRun(RunSource):
         """Read and count the run; False if that needs its rows as columns."""
 
     @property
-    @abstractmethod
     def _source(self) -> Source | None:
         """The file, if the run is one; its format is known after reading."""
+        return None
 
     def _rank_trend(self) -> Trend | None:
-        """The trend of the scores along the rank column; None if there is none, or it was found while counting."""
+        """The trend of the scores along the rank column, perhaps of the first lists only; None if there is none."""
         return None
 
     def _count(self, request: Request) -> Counted:
@@ -66,129 +66,91 @@ class StreamedRun(RunSource):
                 with name_memory_errors(self._name):
                     counting = Counting(request, self._threads)
                     if self._read(counting):
-                        counted = counting.counted()
-                        trend = counted.trend
-                        if trend is not None and not trend.falls:
-                            by_rank = self._rank_trend() or counting.rank_trend  # perhaps of the first lists only
-                            if by_rank is not None:
-                                trend = trend._replace(by_rank=True) if trend.rises and by_rank.rises else by_rank
-                        return replace(counted, source=self._source, trend=trend)
+                        trend = counting.trend.or_along_ranks(self._rank_trend)
+                        return replace(counting.counted(), source=self._source, trend=trend)
             except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
                 pass
         return count_lists(self.rows(), request)
 
 
-class _ListCounts(NamedTuple):
-    """What is counted of all lists of a block."""
-
-    tied: int  # rows that share their score with another row of their list
-    equal: int  # neighbours in the ranking with equal scores
-    trend: Trend  # of the scores along the lists
-
-
 class _ScoreView:
-    """The scores rounded to one type, and the arrays of their tie groups, which blocks fill."""
+    """The scores rounded to one type, and their tie groups, whose arrays are filled by blocks."""
 
-    def __init__(self, qrels: Qrels, orders: Sequence[str], dtypes: tuple[str, ...], scores: Floats | None):
-        self.qrels, self.orders = qrels, orders
+    def __init__(self, orders: Sequence[str], dtypes: tuple[str, ...], scores: Floats | None):
+        self.orders = orders
         self.dtypes = dtypes  # scores are rounded to these types, one after another
         self.scores = scores  # the judged scores, if this run is one shard of several
 
-    def clear(self) -> None:
+    def clear(self, qrels: Qrels, length: Codes, present: NDArray[np.bool_]) -> None:
         """Discard all counts, or begin to count."""
-        n_judged, n_queries = len(self.qrels), len(self.qrels.queries)
-        self.tied_rows, self.equal_neighbours, self.trend = 0, 0, Trend(0, 0, 0, 0)
-        self.score = np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores)
-        self.start, self.size = np.zeros((2, n_judged), np.int64)
-        self.lowest, self.lowest_size = np.full(n_queries, np.nan), np.zeros(n_queries, np.int64)
-        self.before = {order: np.zeros(n_judged, np.int64) for order in self.orders}
-        before = (self.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
-        self._groups = reader().Groups(self.score, self.start, self.size, self.lowest, self.lowest_size, *before)
+        n_judged, n_queries = len(qrels), len(qrels.queries)
+        self.totals = np.zeros(6, np.int64)  # tied rows, neighbours with equal scores, and the four counts of `Trend`
+        self.ties = TieGroups(
+            qrels=qrels,
+            score=np.full(n_judged, np.nan) if self.scores is None else np.array(self.scores),
+            start=np.zeros(n_judged, np.int64),
+            size=np.zeros(n_judged, np.int64),
+            length=length,
+            present=present,
+            lowest=np.full(n_queries, np.nan),
+            lowest_size=np.zeros(n_queries, np.int64),
+            before={order: np.zeros(n_judged, np.int64) for order in self.orders},
+        )
+        filled = self.ties.score, self.ties.start, self.ties.size, self.ties.lowest, self.ties.lowest_size
+        before = (self.ties.before.get(order) for order in ("docid-desc", "docid-asc", "given", "rank"))
+        self._groups = reader().Groups(*filled, *before)
 
-    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> _ListCounts:
-        """Count a block.
+    def count(self, block: Any, judged: Any, place: Codes, row: Codes, exact: _ScoreView | None) -> tuple[int, ...]:
+        """Count a block: what it adds to `totals`.
 
         `exact` has the tie groups of the original scores, which are copied where rounding does not change them.
         """
         value = block.value
         for dtype in self.dtypes:
             value = project(value, dtype)
-        own, groups = self.scores is None, None if exact is None else exact._groups
-        tied, equal, *trend = block.count(judged, value, place, row, own, self._groups, groups)
-        return _ListCounts(tied, equal, Trend(*trend))
+        groups = None if exact is None else exact._groups
+        found: tuple[int, ...] = block.count(judged, value, place, row, self.scores is None, self._groups, groups)
+        return found
 
 
 @dataclass
 class _BlockResult:
-    """Facts about a block besides its counts. Lines are counted from 0 in the block."""
+    """Facts about a block besides its counts; nothing else if it has a problem."""
 
+    problem: Problem | None = None
     queries: tuple[str, ...] = ()  # the first few
     docs: tuple[str, ...] = ()  # the first few
     n_queries: int = 0
     unjudged: list[str] = field(default_factory=list)
     rows: int = 0
-    lines: int = 0
-    views: list[_ListCounts] = field(default_factory=list)  # by score view
+    totals: list[tuple[int, ...]] = field(default_factory=list)  # by score view
     has_ranks: bool = True
-    not_utf8: list[tuple[str, bytes, int]] = field(default_factory=list)  # "query" or "document", id, line
-    duplicates: list[tuple[str, str, int]] = field(default_factory=list)  # query, document, line
-    unreadable: bool = False
-    not_contiguous: bool = False
     fingerprints: Fingerprints | None = None
-    rank_trend: Trend | None = None  # of lists that do not fall, along their ranks, if these were read
-
-
-class _SharedParts:
-    """Hands out parts with their indices to several threads. If reading a part fails, the error takes its place."""
-
-    def __init__(self, parts: Iterator[Any]):
-        self._parts: Iterator[tuple[int, Any]] = enumerate(parts)
-        self._lock = threading.Lock()
-        self._last = -1
-
-    def take(self) -> tuple[int, Any] | None:
-        """The next part; None at the end."""
-        with self._lock:
-            try:
-                self._last, part = next(self._parts)
-                return self._last, part
-            except StopIteration:
-                return None
-            except Exception as error:
-                self._parts = iter(())
-                return self._last + 1, error
-
-    def stop(self) -> None:
-        """Hand out no more parts."""
-        with self._lock:
-            self._parts = iter(())
 
 
 class Counting:
-    """One pass over a run for some orders and score types. It collects the problems of the run."""
+    """One pass over a run for some orders and score types, up to its first problem."""
 
     def __init__(self, request: Request, threads: int):
         qrels, orders, score_dtype, scores = request.qrels, request.orders, request.score_dtype, request.scores
         self.qrels, self.threads, self._score_dtype = qrels, threads, score_dtype
         first = () if score_dtype is None else (score_dtype,)
-        if score_dtype is not None:
-            project(np.zeros(0), score_dtype)  # raises if the type is unknown
+        for dtype in first:
+            project(np.zeros(0), dtype)  # raises if the type is unknown
         self._views = {
-            dtype: _ScoreView(qrels, orders, first, scores)
+            dtype: _ScoreView(orders, first, scores)
             if dtype == "float64"
-            else _ScoreView(qrels, orders, (*first, dtype), None if scores is None else project(scores, dtype))
+            else _ScoreView(orders, (*first, dtype), None if scores is None else project(scores, dtype))
             for dtype in request.dtypes
         }
-        # The original scores, to count the ties that rounding creates.
-        self._unrounded = _ScoreView(qrels, (), (), scores) if first else None
+        self._all_views = list(self._views.values())
+        if first:  # the original scores, to count the ties that rounding creates
+            self._all_views.append(_ScoreView((), (), scores))
         self.needs_ranks = "rank" in orders
         self._limit = request.fingerprint_limit
+        self._is_whole = scores is None  # not one shard of several
         self._judged = _judged(qrels)
         self.clear()
-
-    @property
-    def _all_views(self) -> list[_ScoreView]:
-        return [*self._views.values(), *([self._unrounded] if self._unrounded else [])]
 
     def clear(self) -> None:
         """Discard all counts."""
@@ -196,59 +158,51 @@ class Counting:
         self._unjudged: set[str] = set()
         self._queries: tuple[str, ...] = ()
         self._docs: tuple[str, ...] = ()
-        self.rows = self._lines = self._n_queries = 0
-        self.rank_trend: Trend | None = None  # of the first block that has one
-        self.not_contiguous = False  # a query has rows in two places
-        self.unreadable = False  # a line could not be read
+        self.rows = self._n_queries = 0
+        self.problem: Problem | None = None
         self._has_ranks = True  # all rows have a rank, if an order needs one
-        self.not_utf8: dict[tuple[str, bytes], int] = {}  # ("query" or "document", id): line
-        self.duplicates: list[tuple[str, str, int]] = []  # query, document, line; the first few
         self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
         for view in self._all_views:
-            view.clear()
+            view.clear(self.qrels, self._length, self._present)
 
     def count(self, parts: Iterable[Any], load: Load) -> bool:
         """Count parts that hold whole lists, up to the first problem; True if there was none."""
         for block in self._blocks(parts, load):
-            self.unreadable |= block.unreadable
-            self.not_contiguous |= block.not_contiguous
-            first = self._lines + 1
-            for what, id, line in block.not_utf8:
-                self.not_utf8.setdefault((what, id), first + line)
-            duplicates = [(query, doc, first + line) for query, doc, line in block.duplicates]
-            self.duplicates = (self.duplicates + duplicates)[:MAX_DUPLICATES]
+            if block.problem is not None:
+                self.problem = block.problem
+                return False
             self._unjudged.update(block.unjudged)
-            if self.unreadable or self.not_contiguous:
-                break
             self._has_ranks &= block.has_ranks
             self._queries = (self._queries + block.queries)[:EXAMPLES]
             self._docs = (self._docs + block.docs)[:EXAMPLES]
             self._n_queries += block.n_queries
-            self.rank_trend = self.rank_trend or block.rank_trend
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
-            self._lines, self.rows = self._lines + block.lines, self.rows + block.rows
-            for view, one in zip(self._all_views, block.views, strict=False):
-                view.tied_rows, view.equal_neighbours = view.tied_rows + one.tied, view.equal_neighbours + one.equal
-                view.trend = Trend.sum([view.trend, one.trend])
-        return not (self.unreadable or self.not_contiguous or self.not_utf8 or self.duplicates)
+            self.rows += block.rows
+            for view, totals in zip(self._all_views, block.totals, strict=True):
+                view.totals += totals
+        return True
+
+    @property
+    def trend(self) -> Trend:
+        """The trend of the scores along the lists."""
+        return Trend(*self._all_views[0].totals[2:].tolist())
 
     def counted(self) -> Counted:
         """The result."""
         if not self._has_ranks:  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
-        first = next(iter(self._views.values()))
-        tied_rows = first.tied_rows
-        ties = {dtype: self._tie_groups(view) for dtype, view in self._views.items()}
+        tied_rows, equal_neighbours = self._all_views[0].totals[:2].tolist()
+        in_shard, unjudged = None if self._is_whole else self._row >= 0, frozenset(self._unjudged)
         return Counted(
-            ties,
+            {dtype: replace(view.ties, in_shard=in_shard, unjudged=unjudged) for dtype, view in self._views.items()},
             n_rows=self.rows,
             tied_rows=tied_rows,
-            equal_share=first.equal_neighbours / max(self.rows - self._n_queries, 1),
-            new_ties=None if self._unrounded is None else tied_rows - self._unrounded.tied_rows,
+            equal_share=equal_neighbours / max(self.rows - self._n_queries, 1),
+            new_ties=None if self._score_dtype is None else tied_rows - int(self._all_views[-1].totals[0]),
             found=self._found,
             n_queries=self._n_queries,
             queries=self._queries,
@@ -256,22 +210,6 @@ class Counting:
             score_dtype=self._score_dtype,
             fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
             has_self=self._has_self,
-            trend=first.trend,
-        )
-
-    def _tie_groups(self, view: _ScoreView) -> TieGroups:
-        return TieGroups(
-            qrels=self.qrels,
-            score=view.score,
-            start=view.start,
-            size=view.size,
-            length=self._length,
-            present=self._present,
-            lowest=view.lowest,
-            lowest_size=view.lowest_size,
-            before=view.before,
-            in_shard=None if view.scores is None else self._row >= 0,
-            unjudged=frozenset(self._unjudged),
         )
 
     def _blocks(self, parts: Iterable[Any], load: Load) -> Iterator[_BlockResult]:
@@ -280,60 +218,54 @@ class Counting:
             block = reader().Block()
             yield from (self._count_block(block, part, load) for part in parts)
             return
-        from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+        from concurrent.futures import Future, ThreadPoolExecutor
 
-        shared = _SharedParts(iter(parts))
-        with ThreadPoolExecutor(self.threads) as pool:
-            found = [pool.submit(self._work, shared, load) for _ in range(self.threads)]
+        free = [reader().Block() for _ in range(self.threads)]  # a thread takes one while it counts
+
+        def count(part: Any) -> _BlockResult:
+            if isinstance(part, Exception):
+                raise part
+            block = free.pop()
             try:
-                wait(found, return_when=FIRST_EXCEPTION)
-            finally:  # after an interrupt, or without memory
-                shared.stop()
-        for _, result in sorted(chain.from_iterable(one.result() for one in found), key=lambda pair: pair[0]):
-            if isinstance(result, Exception):
-                raise result
-            yield result
+                return self._count_block(block, part, load)
+            finally:
+                free.append(block)
 
-    def _work(self, shared: _SharedParts, load: Load) -> list[tuple[int, _BlockResult | Exception]]:
-        """Read and count parts until the end or the first problem."""
-        block = reader().Block()
-        done: list[tuple[int, _BlockResult | Exception]] = []
-        while (taken := shared.take()) is not None:
-            place, part = taken
-            result = part if isinstance(part, Exception) else self._count_block(block, part, load)
-            done.append((place, result))
-            if isinstance(result, Exception) or result.unreadable or result.not_contiguous:
-                shared.stop()
-        return done
+        pending: deque[Future[_BlockResult]] = deque()
+        with ThreadPoolExecutor(self.threads) as pool:
+            try:
+                for part in _until_error(parts):
+                    pending.append(pool.submit(count, part))
+                    if len(pending) > 2 * self.threads:
+                        yield pending.popleft().result()
+                while pending:
+                    yield pending.popleft().result()
+            finally:  # after a problem or an interrupt
+                pool.shutdown(cancel_futures=True)
 
     def _count_block(self, block: Any, part: Any, load: Load) -> _BlockResult:
         """Read and count one part."""
         try:
             load(block, part)
         except InputError:
-            return _BlockResult(unreadable=True)
-        not_utf8 = find_not_utf8(block)
-        if not_utf8:
-            return _BlockResult(lines=block.lines, not_utf8=not_utf8)
+            return _BlockResult("unreadable")
+        if find_not_utf8(block):
+            return _BlockResult("unreadable")
         place = np.empty(block.lists, np.int64)
         block.look_up_queries(self._judged, place)
         if not self._others.claim(block, place, self._present):  # so one thread fills the arrays of a query, once
-            return _BlockResult(not_contiguous=True)
-        duplicates = block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self)
+            return _BlockResult("not contiguous")
+        if block.look_up(self._judged, place, self._length, self._row, self._found, self._has_self):
+            return _BlockResult("duplicate")
         self._find_other_judged(block, np.flatnonzero(place >= 0), place)
-        views = self._count_views(block, place)
-        rank = None if views[0].trend.falls else block.rank
         return _BlockResult(
             queries=tuple(block.query(at).decode() for at in range(min(EXAMPLES, block.lists))),
             docs=tuple(block.doc(row).decode() for row in range(min(EXAMPLES, len(block)))),
             n_queries=block.lists,
             unjudged=[block.query(at).decode() for at in np.flatnonzero(place < 0).tolist()],
             rows=len(block),
-            lines=block.lines,
-            views=views,
-            rank_trend=None if rank is None else Trend.of(block.value, block.offsets, rank),
+            totals=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
-            duplicates=_rows_as_text(block, duplicates[:MAX_DUPLICATES]),
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
         )
 
@@ -350,12 +282,20 @@ class Counting:
         found = block.lists_with_any(lists, own, *documents.compiled(rows))
         self._found[place[found]] = True
 
-    def _count_views(self, block: Any, place: Codes) -> list[_ListCounts]:
+    def _count_views(self, block: Any, place: Codes) -> list[tuple[int, ...]]:
         """Count a block for all score types."""
         views = self._all_views
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]
         return [view.count(block, self._judged, place, self._row, one) for view, one in zip(views, exact, strict=True)]
+
+
+def _until_error(parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts, and at last the error that ends them, which is raised in its turn: after problems of earlier parts."""
+    try:
+        yield from parts
+    except Exception as error:
+        yield error
 
 
 def _judged(qrels: Qrels) -> Any:
@@ -365,12 +305,3 @@ def _judged(qrels: Qrels) -> Any:
         return reader().Judged(list(qrels.queries), np.array(qrels.offsets), *qrels.documents.compiled())
 
     return qrels.derived("reader", prepare)
-
-
-def _rows_as_text(block: Any, rows: Codes) -> list[tuple[str, str, int]]:
-    """Rows of a block: query, document, line."""
-    if not len(rows):
-        return []
-    lists, lines = np.searchsorted(block.offsets, rows, side="right") - 1, block.line[rows]
-    listed = zip(lists.tolist(), rows.tolist(), lines.tolist(), strict=True)
-    return [(block.query(at).decode(), block.doc(row).decode(), line) for at, row, line in listed]

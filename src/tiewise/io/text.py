@@ -21,7 +21,6 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
 from tiewise.errors import InputError
-from tiewise.io.compression import Stream
 from tiewise.io.formats import RETURN_ADVICE, Layout, describe_width, has_inner_return, is_nonzero
 
 __all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks", "parse", "read_columns", "reader"]
@@ -70,26 +69,8 @@ def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield b"".join([*rest, b"\n"])
 
 
-def list_blocks(stream: Stream, size: int | None = None) -> Iterator[Any]:
-    """A file as blocks of whole lists, of about `size` bytes: each block ends where the query changes."""
-    if stream.compressed:
-        yield from _list_blocks(stream.chunks(), stream.name)
-        return
-    rest, at_end = memoryview(b""), False
-    while not at_end:  # bytes are read into their block, so only the rest of the previous block is copied
-        memory = memoryview(np.empty(len(rest) + max(size or BLOCK, len(rest)), np.uint8))  # type: ignore[arg-type]
-        memory[: len(rest)] = rest
-        filled = len(rest) + stream.readinto(memory[len(rest) :])
-        at_end = filled < len(memory)
-        cut = filled if at_end else reader().last_list(memory)
-        if cut:
-            yield memory[:cut]
-        rest = memory[cut:filled]
-        _check_last_line(rest, stream.name)
-
-
-def _list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
-    """The same from chunks of any size."""
+def list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
+    """Chunks of any size as blocks of whole lists: each block ends where the query changes."""
     pending: list[Any] = []
     rest = fresh = 0  # bytes of a list that may continue, and bytes after them
     for chunk in chunks:
@@ -102,15 +83,10 @@ def _list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
         if cut:
             yield text[:cut]
         pending, rest, fresh = [text[cut:]], len(text) - cut, 0
-        _check_last_line(text[cut:], name)
+        if rest > MAX_LINE and b"\n" not in bytes(text[-MAX_LINE - 1 :]):
+            _check_line(rest, name)
     if last := b"".join(pending):
         yield last
-
-
-def _check_last_line(text: memoryview, name: str) -> None:
-    """Raise if the last line of a text, which may go on, is too long."""
-    if len(text) > MAX_LINE and b"\n" not in bytes(text[-MAX_LINE - 1 :]):
-        _check_line(len(text), name)
 
 
 def _check_line(length: int, name: str) -> None:

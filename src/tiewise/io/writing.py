@@ -72,11 +72,8 @@ def write_qrels(qrels: QrelsLike, path: PathLike, *, format: str | None = None) 
         "parquet": lambda: _parquet(table, {}),
     }
     if table.subtopics is not None:
-        writers = {
-            "trec": lambda: _trec_qrels(table),
-            "json": lambda: [json.dumps(table.to_dict()).encode()],
-            "parquet": lambda: _parquet_subtopics(table),
-        }
+        del writers["beir"]
+        writers["json"] = lambda: [json.dumps(table.to_dict()).encode()]
     save(path, _choose_writer(writers, format, path)())
 
 
@@ -122,14 +119,7 @@ def _json(table: Table, number: Callable[[float], float]) -> Iterator[bytes]:
 
 
 def _parquet(table: Table, more: dict[str, Any]) -> Iterator[bytes]:
-    queries = [table.queries[place] for place in table.query.tolist()]
-    docs = table.ids(np.arange(len(table)))
-    yield parquet_bytes({"query_id": queries, "doc_id": docs, table.value_names[0]: table.value, **more})
-
-
-def _parquet_subtopics(qrels: Qrels) -> Iterator[bytes]:
-    names = "query_id", "subtopic", "doc_id", qrels.value_names[0]
-    yield parquet_bytes(dict(zip(names, map(list, zip(*qrels.trec_rows(), strict=True)), strict=True)))
+    yield parquet_bytes(table.named_columns() | more)
 
 
 def _lists(table: Table) -> Iterator[tuple[str, Codes]]:

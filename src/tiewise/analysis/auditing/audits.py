@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import Effect, Grade, Reversal, find_reversals, measure_effects
@@ -50,6 +50,13 @@ CUTOFFS = (1, 5, 10, 20, 50, 100, 1000)
 
 #: The orders of ties that are tested for knowledge of the labels.
 AUDITED_ORDERS = ("given", "docid-desc", "docid-asc")
+
+#: The library that wrote a file, by its format.
+LIBRARY_OF_FORMAT = {
+    "mteb": "sentence-transformers",
+    "sentence-transformers": "sentence-transformers",
+    "reranker": "reranker",
+}
 
 
 def audit(
@@ -98,16 +105,14 @@ def audit(
     ('float16', 1.0, 6)
     """
     edits = {"drop_self": drop_self, "distances": distances}
-    source = edit_source(run if isinstance(run, RunSource) else MemoryRun(as_run(run)), **edits)
+    source = _as_source(run, edits)
     rows = source.rows()
     if not len(rows):
         raise InputError("The run has no rows: there is nothing to audit.")
     if library is not None and library not in LIBRARIES:
         raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
-    if rows.source is not None and rows.source.format in ("mteb", "sentence-transformers"):
-        library = library or "sentence-transformers"
-    if rows.source is not None and rows.source.format == "reranker":
-        library = library or "reranker"
+    if library is None and rows.source is not None:
+        library = LIBRARY_OF_FORMAT.get(rows.source.format)
     ties, ranks, pairs = TieStatistics(rows), _check_cutoffs(cutoffs), _check_comparisons(comparisons)
     limits = _parse_checks(checks)
     if qrels is None and (pairs or limits):
@@ -120,27 +125,32 @@ def audit(
     across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
     fidelity = None
     if reference is not None:
-        other = edit_source(reference if isinstance(reference, RunSource) else MemoryRun(as_run(reference)), **edits)
+        other = _as_source(reference, edits)
         options = OptionNames(**options, oblivious=None)
         its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
         fidelity = measure_fidelity(rows, other.rows(), report, its_report)
     effects = None if report is None else measure_effects(report)
     reversals = () if report is None else find_reversals(report, pairs, limits)
-    grade, verdict, remedy = decide_verdict(evidence, across, effects, reversals, fidelity, library)
-    quantization, even_lists, rounding = scores.quantization, evidence.even_steps, evidence.rounding
-    dtype, steps = (quantization.dtype, quantization.steps) if quantization else (None, None)
-    rounded = scores.name != "integer" and not quantization and not even_lists
+    grade, verdict, advice = decide_verdict(evidence, across, effects, reversals, fidelity, library)
+    quantization, even_lists = scores.quantization, evidence.even_steps
     return Audit(
-        source=rows.source,
         name=getattr(rows, "name", None),
+        source=rows.source,
         queries=ties.lists,
         rows=scores.rows,
+        verdict=verdict,
+        grade=grade,
+        changes_winner=None if grade == "unknown" else grade == "changes_winner",
+        cause=evidence.cause,
+        reason=evidence.explain(),
+        remedy=None if advice is None else str(advice),
+        advice=advice,
         grid=scores.name,
         grid_evidence=f"{scores.evidence} {even_lists.evidence}" if even_lists else scores.evidence,
-        grid_beneath=None if dtype == scores.name else dtype,
+        grid_beneath=quantization.dtype if quantization and quantization.dtype != scores.name else None,
         grid_made_by=quantization.made_by if quantization else None,
         precision=scores.precision,
-        even_steps=steps.step if steps else None,
+        even_steps=quantization.steps.step if quantization and quantization.steps else None,
         even_lists=even_lists,
         log10_chance=scores.log10_p_value,
         distinct=scores.distinct,
@@ -153,8 +163,8 @@ def audit(
         constant_queries=ties.constant,
         nearly_constant_queries=ties.nearly_constant,
         cut_lists=0 if complete else ties.ending_tied,
-        float32_ties=ties.float32_ties(),
-        rounded_share=rounding[0] if rounding and rounded else None,
+        float32_ties=ties.count_float32_ties(),
+        rounded_share=evidence.rounded_share,
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
         piles=evidence.piles,
@@ -163,14 +173,17 @@ def audit(
         effects=effects or (),
         reversals=reversals,
         fidelity=fidelity,
-        grade=grade,
-        cause=evidence.cause,
-        reason=evidence.explain(),
-        verdict=verdict,
-        advice=remedy,
+        unfaithful=fidelity.differs if fidelity else None,
+        inverted=fidelity.inverted if fidelity else None,
+        rbo=fidelity.rbo if fidelity else None,
+        tau=fidelity.tau if fidelity else None,
         _trend=rows.trend(),
         _distances=distances,
     )
+
+
+def _as_source(run: Any, edits: Mapping[str, bool]) -> RunSource:
+    return edit_source(run if isinstance(run, RunSource) else MemoryRun(as_run(run)), **edits)
 
 
 def _check_cutoffs(cutoffs: Any) -> list[int]:
@@ -225,70 +238,12 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     return found
 
 
-#: The keys of the JSON document, which are the attributes of an `Audit`, and what they hold.
-AUDIT_KEYS = {
-    "name": "the name of the run: that of its file, or its tag",
-    "source": "path, SHA-256 and format of its file",
-    "queries": "lists that are not empty",
-    "rows": "rows of the run",
-    "verdict": "what ties change, in a sentence",
-    "grade": "the same in a word: `none`, `harmless`, `changes_number`, `changes_winner` or `unknown`",
-    "changes_winner": "whether the grade is `changes_winner`; null if it is unknown",
-    "cause": "what made most of the ties, in a word; null if there are none",
-    "reason": "the same in words",
-    "remedy": "what to do, with lines of code; null if nothing needs to be done",
-    "remedy_code": "the lines of code by library",
-    "grid": "the first grid that contains all scores: `integer`, `bfloat16`, `decimal:3` …",
-    "grid_evidence": "the evidence for the grid, and for even steps that scaling hides, in sentences",
-    "grid_beneath": "the low-precision type behind the scores, if they are not numbers of that type",
-    "grid_made_by": "what hides it: `printing`, or the name of a transformation",
-    "precision": "the type to which numbers were rounded, `low precision` if the type is not known",
-    "even_steps": "the step, 1 divided by a power of two, in which most scores or their preimages come",
-    "even_lists": "even steps of another size, in the lists or in the whole run",
-    "log10_chance": "of all distinct scores lying on the grid by chance; null for float32 and float64",
-    "distinct": "distinct scores in the whole run",
-    "tied_rows": "rows that share their score with another row of their query",
-    "tied_share": "the share of rows that are tied, 0 to 1",
-    "largest_group": "documents in the largest tie group; 1 if nothing is tied",
-    "group_sizes": "the number of tie groups, by size",
-    "groups": "the largest tie groups, with some of their documents",
-    "across": "by rank, the lists with a tie across it; without ranks at which all lists have ended",
-    "constant_queries": "lists that give all their documents, two or more, one score",
-    "nearly_constant_queries": "other lists that give at least 90% of their documents, ten or more, one score",
-    "cut_lists": "lists that end with tied documents, so that they may have been cut inside a tie group",
-    "float32_ties": "rows that are tied in addition if scores are read as float32",
-    "rounded_share": "of tied pairs: those that printing or float32 explains; null if something else does",
-    "near_share": "small gaps between scores, as a share of those expected by chance: 0 after rounding",
-    "identical_rows": "rows that are tied with identical documents only; null without vectors",
-    "piles": "scores at the limits 1 and 0",
+#: Keys of the JSON document that are made from the report.
+_REPORT_KEYS = {
     "notes": "on what was given: queries left out, ids that do not match, lists that may have been cut",
     "measured_queries": "the queries of the means; null without judgments",
     "measures": "every measure over the orders of ties; null without judgments",
     "tools": "what each tool prints; null without judgments",
-    "z_by_order": "by order of ties and measure, its z; beyond ±4 an order may depend on the labels",
-    "effects": "of tie order on each measure: its size max(|bias|, 2 std), its range, half the interval over queries",
-    "reversals": "comparisons and checks that tie order reverses",
-    "fidelity": "the difference from the reference; null without one",
-    "unfaithful": "whether the order differs from that of the reference; null without one",
-    "inverted": "the share of pairs that the run orders the other way round than the reference",
-    "rbo": "the rank-biased overlap with the reference",
-    "tau": "Kendall's τ with the reference",
-}
-
-_OF_RUN = (
-    *("queries", "rows", "tied_rows", "tied_share", "largest_group", "cut_lists", "constant_queries", "grid"),
-    *("precision", "cause", "grade", "unfaithful", "inverted", "rbo", "tau", "verdict"),
-)
-_OF_MEASURE = (
-    *("measure", "expected", "ci_low", "ci_high", "minimum", "maximum", "std", "oblivious", "bias", "range", "z"),
-)
-
-#: The columns of TSV, CSV and Parquet and the keys of JSON Lines: a row for each measure; without judgments, one row.
-AUDIT_COLUMNS = {
-    "run": AUDIT_KEYS["name"],
-    **{name: AUDIT_KEYS[name] for name in _OF_RUN},
-    **{name: REPORT_COLUMNS[name] for name in _OF_MEASURE},
-    "effect": "the grade of the measure alone",
 }
 
 
@@ -296,56 +251,83 @@ AUDIT_COLUMNS = {
 class Audit(Result):
     """The result of an audit: the grid of the scores, the ties, their effect, the verdict and the remedy.
 
-    `AUDIT_KEYS` says what each attribute holds. ``audit["nDCG@10"]`` is an estimate, if there are judgments.
+    An attribute is a key of the JSON document, or the keys in its annotation are made from it. ``audit["nDCG@10"]`` is
+    an estimate, if there are judgments.
     """
 
     _schema = "tiewise/audit/1"
 
-    source: Source | None
-    name: str | None
-    queries: int
-    rows: int
-
-    # -- the scores
-    grid: str
-    grid_evidence: str
-    grid_beneath: str | None
-    grid_made_by: str | None
-    precision: str | None
-    even_steps: float | None
-    even_lists: EvenSteps | None
-    log10_chance: float | None
-    distinct: int
-
-    # -- the ties
-    tied_rows: int
-    tied_share: float
-    largest_group: int
-    group_sizes: tuple[SizeBin, ...]
-    groups: tuple[TieExample, ...]
-    across: Mapping[int, int]
-    constant_queries: int
-    nearly_constant_queries: int
-    cut_lists: int
-    float32_ties: int
-    rounded_share: float | None
-    near_share: float | None
-    identical_rows: int | None
-    piles: tuple[Pile, ...]
-
-    # -- their effect
-    report: Report | None  #: every measure over the orders of ties; None without judgments
-    z_by_order: Mapping[str, Mapping[str, float]]
-    effects: tuple[Effect, ...]
-    reversals: tuple[Reversal, ...]
-    fidelity: Fidelity | None
+    name: Annotated[str | None, "the name of the run: that of its file, or its tag"]
+    source: Annotated[Source | None, "path, SHA-256 and format of its file"]
+    queries: Annotated[int, "lists that are not empty"]
+    rows: Annotated[int, "rows of the run"]
 
     # -- the verdict
-    grade: Grade
-    cause: str | None
-    reason: str | None
-    verdict: str
-    advice: Remedy | None  #: what to do; None if nothing needs to be done
+    verdict: Annotated[str, "what ties change, in a sentence"]
+    grade: Annotated[Grade, "the same in a word: `none`, `harmless`, `changes_number`, `changes_winner` or `unknown`"]
+    changes_winner: Annotated[bool | None, "whether the grade is `changes_winner`; null if it is unknown"]
+    cause: Annotated[str | None, "what made most of the ties, in a word; null if there are none"]
+    reason: Annotated[str | None, "the same in words"]
+    remedy: Annotated[str | None, "what to do, with lines of code; null if nothing needs to be done"]
+    advice: Annotated[Remedy | None, {"remedy_code": "the lines of code by library"}]
+
+    # -- the scores
+    grid: Annotated[str, "the first grid that contains all scores: `integer`, `bfloat16`, `decimal:3` …"]
+    grid_evidence: Annotated[str, "the evidence for the grid, and for even steps that scaling hides, in sentences"]
+    grid_beneath: Annotated[
+        str | None, "the low-precision type behind the scores, if they are not numbers of that type"
+    ]
+    grid_made_by: Annotated[str | None, "what hides it: `printing`, or the name of a transformation"]
+    precision: Annotated[str | None, "the type to which numbers were rounded, `low precision` if the type is not known"]
+    even_steps: Annotated[
+        float | None, "the step, 1 divided by a power of two, in which most scores or their preimages come"
+    ]
+    even_lists: Annotated[EvenSteps | None, "even steps of another size, in the lists or in the whole run"]
+    log10_chance: Annotated[
+        float | None, "of all distinct scores lying on the grid by chance; null for float32 and float64"
+    ]
+    distinct: Annotated[int, "distinct scores in the whole run"]
+
+    # -- the ties
+    tied_rows: Annotated[int, "rows that share their score with another row of their query"]
+    tied_share: Annotated[float, "the share of rows that are tied, 0 to 1"]
+    largest_group: Annotated[int, "documents in the largest tie group; 1 if nothing is tied"]
+    group_sizes: Annotated[tuple[SizeBin, ...], "the number of tie groups, by size"]
+    groups: Annotated[tuple[TieExample, ...], "the largest tie groups, with some of their documents"]
+    across: Annotated[
+        Mapping[int, int], "by rank, the lists with a tie across it; without ranks at which all lists have ended"
+    ]
+    constant_queries: Annotated[int, "lists that give all their documents, two or more, one score"]
+    nearly_constant_queries: Annotated[
+        int, "other lists that give at least 90% of their documents, ten or more, one score"
+    ]
+    cut_lists: Annotated[int, "lists that end with tied documents, so that they may have been cut inside a tie group"]
+    float32_ties: Annotated[int, "rows that are tied in addition if scores are read as float32"]
+    rounded_share: Annotated[
+        float | None, "of tied pairs: those that printing or float32 explains; null if something else does"
+    ]
+    near_share: Annotated[
+        float | None, "small gaps between scores, as a share of those expected by chance: 0 after rounding"
+    ]
+    identical_rows: Annotated[int | None, "rows that are tied with identical documents only; null without vectors"]
+    piles: Annotated[tuple[Pile, ...], "scores at the limits 1 and 0"]
+
+    # -- their effect
+    report: Annotated[Report | None, _REPORT_KEYS]
+    z_by_order: Annotated[
+        Mapping[str, Mapping[str, float]],
+        "by order of ties and measure, its z; beyond ±4 an order may depend on the labels",
+    ]
+    effects: Annotated[
+        tuple[Effect, ...],
+        "of tie order on each measure: its size max(|bias|, 2 std), its range, half the interval over queries",
+    ]
+    reversals: Annotated[tuple[Reversal, ...], "comparisons and checks that tie order reverses"]
+    fidelity: Annotated[Fidelity | None, "the difference from the reference; null without one"]
+    unfaithful: Annotated[bool | None, "whether the order differs from that of the reference; null without one"]
+    inverted: Annotated[float | None, "the share of pairs that the run orders the other way round than the reference"]
+    rbo: Annotated[float | None, "the rank-biased overlap with the reference"]
+    tau: Annotated[float | None, "Kendall's τ with the reference"]
 
     _trend: tuple[int, int, int, int, bool]
     _distances: bool
@@ -361,36 +343,6 @@ class Audit(Result):
         if self.report is None:
             return tuple(filter(None, [trend_note(self._trend, distances=self._distances)]))
         return (*filter(None, [self.report.cut_note]), *self.report.input_notes)
-
-    @property
-    def inverted(self) -> float | None:
-        """The share of pairs that the run orders the other way round than the reference."""
-        return None if self.fidelity is None else self.fidelity.inverted
-
-    @property
-    def rbo(self) -> float | None:
-        """The rank-biased overlap of run and reference."""
-        return None if self.fidelity is None else self.fidelity.rbo
-
-    @property
-    def tau(self) -> float | None:
-        """Kendall's τ of run and reference."""
-        return None if self.fidelity is None else self.fidelity.tau
-
-    @property
-    def changes_winner(self) -> bool | None:
-        """Whether ties can change the winner; None if that is unknown, because there are no judgments."""
-        return None if self.grade == "unknown" else self.grade == "changes_winner"
-
-    @property
-    def unfaithful(self) -> bool | None:
-        """Whether the order differs from that of the reference, with or without ties; None without a reference."""
-        return None if self.fidelity is None else self.fidelity.differs
-
-    @property
-    def remedy(self) -> str | None:
-        """What to do, with lines of code; None if nothing needs to be done."""
-        return None if self.advice is None else str(self.advice)
 
     @property
     def plot(self) -> Any:
@@ -442,3 +394,31 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _collect_keys() -> dict[str, str]:
+    keys: dict[str, str] = {}
+    for name, hint in get_type_hints(Audit, include_extras=True).items():
+        for meaning in getattr(hint, "__metadata__", ()):
+            keys |= meaning if isinstance(meaning, dict) else {name: meaning}
+    return keys
+
+
+#: The keys of the JSON document, and what they hold.
+AUDIT_KEYS = _collect_keys()
+
+_OF_RUN = (
+    *("queries", "rows", "tied_rows", "tied_share", "largest_group", "cut_lists", "constant_queries", "grid"),
+    *("precision", "cause", "grade", "unfaithful", "inverted", "rbo", "tau", "verdict"),
+)
+_OF_MEASURE = (
+    *("measure", "expected", "ci_low", "ci_high", "minimum", "maximum", "std", "oblivious", "bias", "range", "z"),
+)
+
+#: The columns of TSV, CSV and Parquet and the keys of JSON Lines: a row for each measure; without judgments, one row.
+AUDIT_COLUMNS = {
+    "run": AUDIT_KEYS["name"],
+    **{name: AUDIT_KEYS[name] for name in _OF_RUN},
+    **{name: REPORT_COLUMNS[name] for name in _OF_MEASURE},
+    "effect": "the grade of the measure alone",
+}

@@ -231,6 +231,12 @@ class Evidence:
         return "only gaps" if cause == "unclear" and keep_apart and self.scores.distinct >= MIN_DISTINCT else cause
 
     @property
+    def rounded_share(self) -> float | None:
+        """The share of tied pairs that printing or float32 explains; None if something else does."""
+        is_explained = self.scores.name == "integer" or self.scores.quantization or self.even_steps
+        return self.rounding[0] if self.rounding and not is_explained else None
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What fills the braces of a `Problem`."""
         scores, ties, quantization, printings = self.scores, self.ties, self.scores.quantization, self.scores.printings
@@ -256,8 +262,7 @@ class Evidence:
         scores, quantization = self.scores, self.scores.quantization
         if quantization is None:
             return ""
-        steps = [quantization.transformation.description, "printed with few digits" * bool(quantization.printing)]
-        later = "".join(f", then {step}" for step in steps if step)
+        later = "".join(f", then {step}" for step in quantization.later_steps)
         share = "all" if scores.share == 1 else f"{format_percent(scores.share)} of"
         return later or f" ({share} {scores.rows:,} lie on its grid)"
 
@@ -274,7 +279,7 @@ class Evidence:
         return Remedy(found.remedy.format(**self.facts), code)
 
 
-def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None = None) -> Evidence:
+def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int | None) -> Evidence:
     """The evidence in the scores and ties of a run."""
     piles = ties.piles(next(iter(scores.printings), None))
     saturated = [pile for pile in piles if pile.levels_off]

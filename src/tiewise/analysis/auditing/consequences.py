@@ -33,9 +33,7 @@ __all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_tie
 
 Grade = Literal["none", "harmless", "changes_number", "changes_winner", "unknown"]
 
-RANKED: tuple[Grade, ...] = ("none", "harmless", "changes_number", "changes_winner")  #: from the least to the gravest
-
-#: The grades in words, and what each means.
+#: The grades in words, and what each means; from the least to the gravest.
 GRADES: dict[Grade, tuple[str, str]] = {
     "none": ("none", "ties change nothing that is printed"),
     "harmless": ("harmless", "ties change little, far less than other queries would"),
@@ -49,6 +47,7 @@ GRADES: dict[Grade, tuple[str, str]] = {
     ),
     "unknown": ("unknown", "documents are tied; judgments show what that changes"),
 }
+RANKED = tuple(GRADES)
 
 DIGITS = ("first", "second", "third", "fourth", "fifth", "sixth")
 HARMLESS = 0.0005  # an effect from here on changes the number
@@ -121,15 +120,15 @@ class Reversal:
 
 def measure_effects(report: Report) -> tuple[Effect, ...]:
     """The effect of tie order on each measure of a report that is no count."""
-    return tuple(_effect(report[measure], measure) for measure in report if not measure.total)
+    return tuple(_measure_effect(measure.name, report[measure]) for measure in report if not measure.total)
 
 
-def _effect(mean: Estimate, measure: Measure) -> Effect:
+def _measure_effect(measure: str, mean: Estimate) -> Effect:
     half = mean.half_width
     if half is None and mean.ci is not None:  # of a geometric mean
         half = (mean.ci[1] - mean.ci[0]) / 2
     size = max(abs(mean.bias or 0.0), 2 * (mean.std or 0.0))
-    return Effect(measure.name, size, mean.range or 0.0, half, mean.open_cut)
+    return Effect(measure, size, mean.range or 0.0, half, mean.open_cut)
 
 
 def gravest_effect(effects: Iterable[Effect]) -> Effect | None:

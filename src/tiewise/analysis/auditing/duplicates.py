@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
-from tiewise.data.columns import Floats, identifier
+from tiewise.data.columns import Floats, identifier, to_host
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
 
@@ -44,9 +44,9 @@ def number_vectors(vectors: Any) -> dict[str, int]:
     {'a': 1, 'b': 0, 'c': 1}
     """
     if isinstance(vectors, Mapping):
-        ids, rows = list(vectors), [_to_host(vector) for vector in vectors.values()]
+        ids, rows = list(vectors), [to_host(vector) for vector in vectors.values()]
     elif isinstance(vectors, tuple) and len(vectors) == 2:
-        ids, rows = list(vectors[0]), _to_host(vectors[1])
+        ids, rows = list(vectors[0]), to_host(vectors[1])
     else:
         raise InputError("vectors must be {document: vector}, or (ids, matrix) with a row for each id.")
     names = [identifier(name, "document") for name in ids]
@@ -71,8 +71,3 @@ def _check_matrix(rows: Any, names: Sequence[str]) -> Floats:
     if len(bad):
         raise InputError(f"Row {bad[0]} of the vectors holds NaN or infinity ({count_noun(len(bad), 'such row')}).")
     return matrix
-
-
-def _to_host(values: Any) -> Any:
-    """A torch tensor of any device and type as NumPy; anything else unchanged."""
-    return values.detach().cpu().double().numpy() if hasattr(values, "detach") else values

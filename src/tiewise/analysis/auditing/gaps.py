@@ -10,8 +10,6 @@ the non-empty steps holds exactly one document, and 1 − e^−λ of all steps a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -49,7 +47,11 @@ def measure_small_gaps(ties: TieStatistics) -> float | None:
     0.0
     """
     query, score, tied = _merge_nearly_equal(*ties.sample_groups())
-    counts = [count for gaps, value in _scales(query, score, tied) for count in gaps.count_small(value)]
+    counts = _count_small_gaps(query, score, tied)
+    sign = 1 if score.min(initial=0.0) == 0 else -1 if score.max(initial=0.0) == 0 else 0
+    if sign:  # the steps of a softmax are even only on a logarithmic scale
+        query, score, tied = (column[score != 0] for column in (query, score, tied))
+        counts += _count_small_gaps(query, sign * np.log(sign * score), tied)
     small, expected = min(counts, key=lambda one: one[0] / max(one[1], 1.0))
     return small / expected if expected >= MIN_EXPECTED else None
 
@@ -65,66 +67,29 @@ def _merge_nearly_equal(query: Codes, score: Floats, size: Codes) -> tuple[Codes
     return query[first], score[first], (np.add.reduceat(size, first) if len(first) else size) > 1
 
 
-def _scales(query: Codes, score: Floats, tied: NDArray[np.bool_]) -> Iterator[tuple[_Gaps, Floats]]:
-    """The gaps of the scores, then, if all scores have one sign, those of their logarithms.
+def _count_small_gaps(query: Codes, score: Floats, tied: NDArray[np.bool_]) -> list[tuple[int, float]]:
+    """The gaps that are smaller than rounding would leave, and the expected number of them.
 
-    The steps of a softmax are even only on a logarithmic scale.
+    The gaps are looked at in two orders: by list, and by score. The same gap in several lists is one observation.
     """
-    gaps = _Gaps(query, score, tied)
-    yield gaps, score
-    low, high = score.min(initial=0.0), score.max(initial=0.0)
-    if low == 0 or high == 0:
-        defined = score != 0
-        query, score, tied = query[defined], score[defined], tied[defined]
-        value = np.log(score) if low == 0 else -np.log(-score)
-        if not defined.all() or len(np.unique(value)) < len(np.unique(score)):  # else the gaps are in the same order
-            gaps = _Gaps(query, value, tied)
-        yield gaps, value
-
-
-class _Gaps:
-    """The gaps between neighbouring scores of a list that have enough gaps around them.
-
-    They are looked at in two orders: by list, and by score. The same gap in several lists is one observation.
-    """
-
-    def __init__(self, query: Codes, score: Floats, tied: NDArray[np.bool_]):
-        self._above = np.flatnonzero(query[1:] == query[:-1])  # the score above each gap
-        self._inner = inner = np.flatnonzero(_distance_to_end(query[self._above]) >= NEIGHBOURS)
-        upper, lower = score[self._above[inner]], score[self._above[inner] + 1]
-        by_score = np.lexsort((lower, upper))
-        new = np.ones(len(by_score), dtype=bool)
-        new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
-        once = by_score[new]
-        is_tied = tied[self._above[inner]]
-        self._orders = [(order, _limits(is_tied[order])) for order in (np.sort(once), once)]
-
-    def count_small(self, value: Floats) -> list[tuple[int, float]]:
-        """For each order, the gaps that are smaller than rounding would leave, and the expected number of them.
-
-        The values are the scores, on some scale.
-        """
-        relative = self._relative(value)
-        return [
-            (int(np.count_nonzero(relative[order] < limit)), float(-np.expm1(-GEOMETRIC_MEAN * limit).sum()))
-            for order, limit in self._orders
-        ]
-
-    def _relative(self, value: Floats) -> Floats:
-        """The gaps relative to the gaps around them."""
-        gap, inner = value[self._above] - value[self._above + 1], self._inner
-        logs = np.log(gap)
-        sums = np.concatenate([[0.0], np.cumsum(logs)])
-        around = (sums[inner + NEIGHBOURS + 1] - sums[inner - NEIGHBOURS] - logs[inner]) / (2 * NEIGHBOURS)
-        return np.asarray(gap[inner] / np.exp(around))
-
-
-def _distance_to_end(query: Codes) -> Codes:
-    """How many gaps there are to the nearer end of the same list."""
-    first = np.flatnonzero(np.diff(query, prepend=-1))
-    length = np.diff(np.append(first, len(query)))
-    place = np.arange(len(query)) - np.repeat(first, length)
-    return np.minimum(place, np.repeat(length, length) - 1 - place)
+    above = np.flatnonzero(query[1:] == query[:-1])  # the score above each gap
+    gap, of_list = score[above] - score[above + 1], query[above]
+    inner = NEIGHBOURS + np.flatnonzero(of_list[2 * NEIGHBOURS :] == of_list[: -2 * NEIGHBOURS])  # enough gaps around
+    logs = np.log(gap)
+    sums = np.concatenate([[0.0], np.cumsum(logs)])
+    around = (sums[inner + NEIGHBOURS + 1] - sums[inner - NEIGHBOURS] - logs[inner]) / (2 * NEIGHBOURS)
+    relative, is_tied = gap[inner] / np.exp(around), tied[above[inner]]
+    upper, lower = score[above[inner]], score[above[inner] + 1]
+    by_score = np.lexsort((lower, upper))
+    new = np.ones(len(by_score), dtype=bool)
+    new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
+    once = by_score[new]
+    counts = []
+    for order in (np.sort(once), once):
+        limit = _limits(is_tied[order])
+        small = int(np.count_nonzero(relative[order] < limit))
+        counts.append((small, float(-np.expm1(-GEOMETRIC_MEAN * limit).sum())))
+    return counts
 
 
 def _limits(tied: NDArray[np.bool_]) -> Floats:

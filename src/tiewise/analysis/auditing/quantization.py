@@ -24,7 +24,6 @@ from tiewise.analysis.auditing.grids import (
     UniformGrid,
     find_grid,
     find_printings,
-    growing_samples,
     nearest_float32,
     subsample,
 )
@@ -39,14 +38,11 @@ DECISIVE = 3.0  # log10: of two hypotheses, one is chosen if the scores are a th
 MIN_TIED_SHARE = 0.9  # of distinct tied scores that must fit a quantisation; the others may come from elsewhere
 SCREENED = 200  # scores that are tried on the finest of several nested grids before the others are
 
-#: Even steps, from the widest on.
-STEPS = tuple(UniformGrid("1" if not k else f"1/{2**k}", 2.0**-k) for k in range(15))
-
-#: The grids to look for; each set comes with a grid that contains all numbers of the set.
-NESTED: tuple[tuple[Grid, tuple[Grid, ...]], ...] = (
-    (GRIDS["bfloat16"], tuple(GRIDS[name] for name in LOW_PRECISION if name != "float16")),
-    (GRIDS["float16"], (GRIDS["float16"],)),
-    (STEPS[-1], STEPS),
+#: The grids to look for, from the coarsest on: in each row, the last contains all numbers of the others.
+NESTED: tuple[tuple[Grid, ...], ...] = (
+    (GRIDS["float8_e5m2"], GRIDS["float8_e4m3"], GRIDS["bfloat16"]),
+    (GRIDS["float16"],),
+    tuple(UniformGrid("1" if not k else f"1/{2**k}", 2.0**-k) for k in range(15)),
 )
 
 
@@ -57,7 +53,7 @@ class ScoreGrid:
     name: str  #: the first of `GRIDS` that contains all scores
     rows: int
     distinct: int  #: distinct scores of the run
-    distinct_float32: int  #: distinct numbers among their nearest float32
+    distinct_float32: int  #: distinct numbers among their nearest float32; 0 if the grid is float32 or float64
     log10_p_value: float | None  #: of all distinct scores lying on the grid by chance; None for float32 and float64
     sample: Floats  #: distinct finite scores in ascending order: all of them, or some at even distances
     roundings: tuple[Grid, ...]  #: what may have rounded the scores: the grid, or printing with few digits
@@ -89,7 +85,7 @@ class ScoreGrid:
             return self._describe_quantization(self.quantization, scores)
         if self.name == "float64":
             return f"The {scores} need float64: they lie on no coarser grid."
-        if self.name == "float32" or self.log10_p_value is None:
+        if self.log10_p_value is None:
             return f"All {scores} are float32 numbers, and lie on no coarser grid."
         all_scores = f"All {scores} {GRIDS[self.name].description}"
         if self.distinct_float32 < MIN_DISTINCT:
@@ -110,8 +106,7 @@ class ScoreGrid:
             tied = "all" if self.tied_share == 1 else f"{format_percent(self.tied_share, in_words=True)} of the"
             which = capitalize_first(f"{format_percent(self.share, in_words=True)} of {scores}, and {tied} tied ones,")
         numbers = f"numbers of the {found.dtype} grid" if found.dtype else f"numbers in even steps of {found.grid.name}"
-        printed = "printed with few digits" if found.printing else ""
-        return f"{', '.join(filter(None, (f'{which} are {numbers}', found.transformation.description, printed)))}."
+        return f"{', '.join([f'{which} are {numbers}', *found.later_steps])}."
 
 
 def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
@@ -129,13 +124,14 @@ def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
     distinct = np.unique(scores)
     x = distinct[np.isfinite(distinct)]
     name = find_grid(x)
-    f = np.unique(nearest_float32(x))
-    p_value = None
+    distinct_float32, p_value = 0, None
     if name not in ("float32", "float64"):
-        p_value = log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
+        f = np.unique(nearest_float32(x))
+        distinct_float32, p_value = len(f), log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
     printings = find_printings(x) if name != "integer" and len(x) >= MIN_DISTINCT else ()
     printed = () if name in LOW_PRECISION else tuple(grid for grid in printings if grid.name != name)
-    found = ScoreGrid(name, int(sizes.sum()), len(distinct), len(f), p_value, subsample(x), (GRIDS[name], *printed))
+    roundings = (GRIDS[name], *printed)
+    found = ScoreGrid(name, int(sizes.sum()), len(distinct), distinct_float32, p_value, subsample(x), roundings)
     if name == "integer":
         return found
     if quantization := find_quantization(x, printings):
@@ -173,6 +169,11 @@ class Quantization:
     def made_by(self) -> str | None:
         """What hides the grid: the name of a transformation, or ``"printing"``; None if nothing does."""
         return self.transformation.name or (None if self.printing is None else "printing")
+
+    @property
+    def later_steps(self) -> list[str]:
+        """What was done to the numbers of the grid."""
+        return list(filter(None, [self.transformation.description, "printed with few digits" * bool(self.printing)]))
 
     @property
     def precision(self) -> str | None:
@@ -243,15 +244,13 @@ def _contains(grid: Grid, preimage: Preimage) -> NDArray[np.bool_]:
 
 def _fit(x: Floats, transformation: Transformation, printing: Grid | None, min_share: float) -> Quantization | None:
     """The coarsest type and the widest steps behind scores, for one transformation and one printing."""
-    grids: list[Grid] | None = None
-    for sample in growing_samples(x):
-        preimage = _invert_score(sample, transformation, printing)
-        if grids is None:
-            grids = [grid for finest, nested in NESTED if _is_possible(finest, preimage, min_share) for grid in nested]
+    few = _invert_score(x[:: len(x) // SCREENED + 1], transformation, printing)
+    grids = [grid for nested in NESTED if _is_possible(nested[-1], few, 2 * min_share - 1) for grid in nested]
+    for some in (subsample(x), x):
+        preimage = _invert_score(some, transformation, printing)
         grids = [grid for grid in grids if _fits(grid, preimage, min_share)]
         if not grids:
             return None
-    assert grids is not None
     dtype = next((grid for grid in grids if grid.name in LOW_PRECISION), None)
     steps = next((grid for grid in grids if isinstance(grid, UniformGrid)), None)
     if dtype and steps:
@@ -260,29 +259,30 @@ def _fit(x: Floats, transformation: Transformation, printing: Grid | None, min_s
     return Quantization(dtype.name if dtype else None, steps, transformation, printing)
 
 
-def _is_possible(finest: Grid, preimage: Preimage, min_share: float) -> bool:
-    """Whether a grid, or a coarser one inside it, can fit: a few numbers off the finest grid rule all of them out."""
-    sample = preimage.take(slice(None, None, len(preimage.value) // SCREENED + 1))
-    informative = sample.take(4 * sample.margin < finest.spacing(sample.value))
-    misses = int(np.count_nonzero(~_contains(finest, informative)))
-    return misses <= 2 * (1 - min_share) * len(sample.value)
+def _is_possible(grid: Grid, preimage: Preimage, min_share: float) -> bool:
+    """Whether a grid contains at least `min_share` of the numbers that are known well enough to miss it."""
+    informative = _is_informative(grid, preimage)
+    misses = np.count_nonzero(informative & ~_contains(grid, preimage))
+    return bool(misses <= (1 - min_share) * np.count_nonzero(informative))
 
 
 def _fits(grid: Grid, preimage: Preimage, min_share: float) -> bool:
-    """Whether a grid contains nearly all informative numbers, which is unlikely by chance.
+    """Whether a grid contains nearly all numbers, which is unlikely by chance.
 
     Several scores from the same number of the grid count once.
     """
+    if not _is_possible(grid, preimage, min_share):
+        return False
+    preimage = preimage.take(_is_informative(grid, preimage))
+    preimage = preimage.take(np.unique(grid.round(preimage.value), return_index=True)[1])
     probability = 2 * preimage.margin / grid.spacing(preimage.value)
-    informative = (probability < 0.5) & preimage.is_nonzero
-    if np.count_nonzero(informative) < MIN_DISTINCT:
-        return False
-    preimage, probability = preimage.take(informative), probability[informative]
-    hit = _contains(grid, preimage)
-    once = np.unique(grid.round(preimage.value), return_index=True)[1]
-    if len(once) < MIN_DISTINCT or np.count_nonzero(~hit) > (1 - min_share) * len(hit):
-        return False
-    return log10_p_value(probability[once], int(np.count_nonzero(~hit[once]))) < LOG10_ALPHA
+    misses = int(np.count_nonzero(~_contains(grid, preimage)))
+    return len(probability) >= MIN_DISTINCT and log10_p_value(probability, misses) < LOG10_ALPHA
+
+
+def _is_informative(grid: Grid, preimage: Preimage) -> NDArray[np.bool_]:
+    """Whether an interval is less than half a step wide, and does not contain 0, which lies on every grid."""
+    return (4 * preimage.margin < grid.spacing(preimage.value)) & preimage.is_nonzero
 
 
 def _log10_odds(steps: Grid, dtype: Grid, preimage: Preimage) -> float:

@@ -17,17 +17,8 @@ from tiewise.analysis.auditing.verdict import TOP
 from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
-from tiewise.results.estimates import (
-    drop_empty,
-    format_measured,
-    format_statistic,
-    format_ties,
-    is_wide,
-    shows_ties,
-    statistic_cells,
-    statistic_columns,
-)
-from tiewise.results.model import CUT, Code, Column, Paragraph, Part, Section, Style, Table, columns_of
+from tiewise.results.estimates import STATISTICS, drop_empty, shows_ties, statistic_cells, statistic_columns
+from tiewise.results.model import Code, Column, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.results.view import View
 from tiewise.results.wording import (
     capitalize_first,
@@ -94,7 +85,7 @@ class Audits(Result, dict[str, Audit]):
             ((name, audit),) = self.items()
             return _OneAudit(name, audit, view).section()
         name, gravest = max(self.items(), key=lambda one: _rank(one[1]))
-        parts: list[Part] = [self._overview(gravest, view), Paragraph(self._sentence(name, gravest), _style(gravest))]
+        parts: list[Part] = [self._overview(gravest, view), Paragraph(_sentence(name, gravest), _style(gravest))]
         if not view.explain:
             parts.append(f"How to read this, each run's cause and remedy: {spell_option('explain')}")
         else:
@@ -110,13 +101,6 @@ class Audits(Result, dict[str, Audit]):
         section = self._section(view)
         sentence = next(part.text for part in section.parts if isinstance(part, Paragraph))
         return render_latex(Section(section.tables, f"{section.title}: {sentence}"))
-
-    def _sentence(self, name: str, gravest: Audit) -> str:
-        if gravest.grade == "unknown":
-            return f"Judgments show what ties change: {spell_option('qrels', 'FILE')}."
-        if gravest.grade == "none" and not gravest.unfaithful:
-            return "Ties change nothing in these runs."
-        return f"{name}: {gravest.verdict}"
 
     def _overview(self, gravest: Audit, view: View) -> Table:
         """A row for each run, by the measure of the gravest effect."""
@@ -154,12 +138,19 @@ def _rows(name: str, audit: Audit) -> Iterator[dict[str, Any]]:
         yield {key: row.get(key) for key in AUDIT_COLUMNS}
 
 
+def _sentence(name: str, gravest: Audit) -> str:
+    if gravest.grade == "unknown":
+        return f"Judgments show what ties change: {spell_option('qrels', 'FILE')}."
+    if gravest.grade == "none" and not gravest.unfaithful:
+        return "Ties change nothing in these runs."
+    return f"{name}: {gravest.verdict}"
+
+
 def _rank(audit: Audit) -> tuple[int, int, bool, float]:
     """How grave the effect of ties is; without judgments it is unknown, or there are none."""
-    place = RANKED.index(audit.grade) if audit.grade in RANKED else len(RANKED)
     effect = gravest_effect(audit.effects)
     order, size = (RANKED.index(effect.grade_by_order), effect.size) if effect else (0, 0.0)
-    return place, order, bool(audit.unfaithful), size
+    return RANKED.index(audit.grade), order, bool(audit.unfaithful), size
 
 
 def _style(audit: Audit) -> Style:
@@ -229,17 +220,12 @@ class _OneAudit:
     def _value(self, measure: Measure) -> str:
         """The value of a measure, its range by tie order, and what a tool prints if that looks different."""
         mean, numbers = self.audit[measure], self.numbers
-
-        def write(value: float | None) -> str:
-            return format_measured(value, numbers, is_count=measure.total)
-
-        value = format_statistic(mean, "expected", write)
-        mark = CUT if is_wide(mean.open_cut, numbers.digits) else ""
+        cells = dict(zip(STATISTICS, statistic_cells(mean, numbers, is_count=measure.total), strict=True))
         if not shows_ties(mean, numbers):
-            return f"{value}{mark}"
-        text = f"{value}{mark}, by tie order {format_ties(mean, numbers, write)}"
-        differs = mean.oblivious is not None and write(mean.oblivious) != write(mean.expected)
-        return f"{text}; {_order(self.audit)} prints {write(mean.oblivious)}" if differs else text
+            return str(cells["expected"])
+        text = f"{cells['expected']}, by tie order {cells['ties']}"
+        differs = numbers.differ(mean.expected, mean.oblivious)
+        return f"{text}; {_order(self.audit)} prints {cells['oblivious']}" if differs else text
 
     # -- the rest -----------------------------------------------------------------------------------------------
 

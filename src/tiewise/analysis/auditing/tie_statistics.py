@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.auditing.grids import Grid
+from tiewise.analysis.auditing.grids import BLOCK_SIZE, Grid
 from tiewise.data.columns import Codes, Floats, project, sort_lists
 from tiewise.data.runs import Run
 
@@ -72,7 +72,6 @@ class TieStatistics:
         self.start = first - run.offsets[query]  # documents of the list with a higher score
         self.size = size = np.diff(np.append(first, len(values)))
         self.score = values[first]
-        self.pairs = size * (size - 1) // 2  # tied pairs of documents
         self.is_tied = size > 1
         length = lengths[query]
         self.is_last = self.start + size == length  # whether the group is the last of its list
@@ -81,7 +80,7 @@ class TieStatistics:
         self.rankings = _count(lengths > 1)  # lists in which there is something to rank
         self.longest = int(lengths.max(initial=0))
         self.tied_rows = int(size[self.is_tied].sum())
-        self.tied_pairs = int(self.pairs.sum())
+        self.tied_pairs = _count_pairs(size)
         self.constant = _count(self.is_tied & (size == length))  # lists that give all documents one score
         most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
         unmatched = (self.score == 0) & self.is_last  # documents without a match
@@ -95,8 +94,10 @@ class TieStatistics:
 
     def histogram(self) -> tuple[SizeBin, ...]:
         """The groups by size: 1, 2, 3 to 4, 5 to 8 and so on."""
-        power = np.ceil(np.log2(self.size)).astype(np.int64)
-        groups, rows = np.bincount(power), np.bincount(power, weights=self.size).astype(np.int64)
+        counts = np.bincount(self.size)[1:]
+        size = np.arange(1, len(counts) + 1)
+        power = np.ceil(np.log2(size)).astype(np.int64)
+        groups, rows = (np.bincount(power, weights).astype(np.int64) for weights in (counts, counts * size))
         return tuple(
             SizeBin(2 ** (b - 1) + 1 if b else 1, 2**b, count, total)
             for b, (count, total) in enumerate(zip(groups.tolist(), rows.tolist(), strict=True))
@@ -119,13 +120,11 @@ class TieStatistics:
         """How many lists have a tie between this rank and the next."""
         return _count((self.start < cutoff) & (self.start + self.size > cutoff))
 
-    def float32_ties(self) -> int:
+    def count_float32_ties(self) -> int:
         """How many more rows are tied if scores are read as float32."""
         score = project(self.score, "float32")
-        new = np.ones(len(score), dtype=bool)
-        new[1:] = (score[1:] != score[:-1]) | (self.query[1:] != self.query[:-1])
-        size = np.add.reduceat(self.size, np.flatnonzero(new))
-        return int(size[size > 1].sum()) - self.tied_rows
+        same = (score[1:] == score[:-1]) & (self.query[1:] == self.query[:-1])
+        return _count((np.append(same, False) | np.append(False, same)) & ~self.is_tied)
 
     # -- signs of a cause -----------------------------------------------------------------------------------------
 
@@ -136,7 +135,7 @@ class TieStatistics:
         If scores were rounded to 0 instead, the scores before them are often tied as well.
         """
         last = np.flatnonzero((self.score == 0) & self.is_last & (self.start > 0))
-        most = 2 * int(self.pairs[last].sum()) >= self.tied_pairs
+        most = 2 * _count_pairs(self.size[last]) >= self.tied_pairs
         return most and len(last) >= MIN_LISTS and 4 * _count(self.is_tied[last - 1]) < len(last)
 
     @property
@@ -153,19 +152,20 @@ class TieStatistics:
         Groups with a score of ±`limits` are left out: a limit has a neighbour on one side only.
         """
         kept = ~np.isin(np.abs(self.score), limits)
-        tied = int(self.pairs[kept].sum())
+        tied = _count_pairs(self.size[kept])
         if not tied:
             return None
         above = np.flatnonzero((self.query[1:] == self.query[:-1]) & kept[1:] & kept[:-1])
-        upper, lower, pairs = self.score[above], self.score[above + 1], self.size[above] * self.size[above + 1]
-        smaller = np.where(np.abs(upper) < np.abs(lower), upper, lower)
-
-        def share(grid: Grid) -> float:
+        apart = [0] * len(grids)  # pairs that are one step apart
+        for block in np.array_split(above, len(above) // BLOCK_SIZE + 1):
+            upper, lower, pairs = self.score[block], self.score[block + 1], self.size[block] * self.size[block + 1]
+            smaller = np.where(np.abs(upper) < np.abs(lower), upper, lower)
             with np.errstate(invalid="ignore", over="ignore"):
-                steps = (upper - lower) / grid.spacing(smaller)
-            return min(1.0, float(pairs[np.abs(steps - 1) < 0.01].sum()) / 2 / tied)
-
-        return max(((share(grid), grid) for grid in grids), key=lambda one: one[0])
+                for number, grid in enumerate(grids):
+                    steps = (upper - lower) / grid.spacing(smaller)
+                    apart[number] += int(pairs[np.abs(steps - 1) < 0.01].sum())
+        shares = (min(1.0, number / 2 / tied) for number in apart)
+        return max(zip(shares, grids, strict=True), key=lambda one: one[0])
 
     def piles(self, printing: Grid | None = None) -> tuple[Pile, ...]:
         """Tied scores at 1 and 0, if all scores lie between −1 and 1.
@@ -212,3 +212,8 @@ class TieStatistics:
 
 def _count(mask: NDArray[Any]) -> int:
     return int(np.count_nonzero(mask))
+
+
+def _count_pairs(sizes: Codes) -> int:
+    """How many pairs of documents are in groups of these sizes."""
+    return int((sizes * (sizes - 1)).sum()) // 2

@@ -31,7 +31,7 @@ class Preimage(NamedTuple):
         """Whether a number cannot be 0, which lies on every grid and so is no evidence."""
         return np.asarray(np.abs(self.value) > self.margin)
 
-    def take(self, index: NDArray[np.bool_] | slice) -> Preimage:
+    def take(self, index: NDArray[Any] | slice) -> Preimage:
         """Some of the numbers."""
         return Preimage(self.value[index], self.margin[index])
 
