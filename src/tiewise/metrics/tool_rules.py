@@ -17,6 +17,7 @@ from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, TrecName
 from tiewise.results.optional import installed
 from tiewise.ties.orders import ORDERS
 
@@ -118,20 +119,18 @@ _TREC_9 = Rule("docid-desc", "float32", labels="error")  # as pytrec_eval reads 
 _NDEVAL = Rule("docid-asc")
 
 
+#: What trec_eval has had since version 9, under one of our names too.
+_OLD_NAMES = (TrecName(c.Hits), *(entry for name, entry in NAMES.items() if name not in NEW_NAMES))
+
+
 def _in_trec_eval(measure: Measure) -> bool:
-    """Whether trec_eval has the measure: ERR, F, AUC and the like it has not, RR and Hits only for the whole list."""
+    """Whether trec_eval has had the measure since version 9."""
     if _is(measure, c.nDCG):
         return measure.uncut == c.nDCG
     if _is(measure, c.AP):
         return getattr(measure, "norm", "all") == "all"
-    if _is(measure, c.RR, c.Hits):
-        return measure.cutoff is None
-    if _is(measure, c.P, c.R, c.Success, c.RelativeP):
-        return measure.cutoff is not None
-    sets = (c.SetP, c.SetR, c.SetRelativeP, c.SetF, c.SetAP, c.Utility)
-    counts = (c.NumQ, c.NumRet, c.NumRel, c.NumRelRet, c.NumNonrelJudgedRet)
-    others = (c.Rprec, c.RprecMult, c.Bpref, c.infAP, c.IPrec, c.ElevenPointAP, c.binG, c.G, c.RnDCG, c.nDCGRel)
-    return _is(measure, *sets, *counts, *others, c.GMAP, c.GMBpref)
+    needs_cutoff = {entry.each == "cutoff" for entry in _OLD_NAMES if type(entry.measure) is type(measure)}
+    return (measure.cutoff is not None) in needs_cutoff
 
 
 def _trec_eval(measure: Measure) -> Rule | None:
