@@ -20,12 +20,12 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import check_precision
 from tiewise.adapters.sentence_transformers.evaluators import RerankingEvaluator, RetrievalEvaluator
 from tiewise.adapters.sentence_transformers.heads import Head
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
 from tiewise.errors import InputError
 from tiewise.results.optional import installed
+from tiewise.scoring.options import HIGH_PRECISIONS, check_choice
 
 __all__ = [
     "HighPrecisionCrossEncoder",
@@ -66,9 +66,9 @@ def high_precision(
     the embeddings; it has no levels and labels. `explain()` of the view says what is computed in which precision.
     """
     library = package()
-    if level is not None and level not in scoring.LEVELS:
-        raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(scoring.LEVELS)}.")
-    check_precision(precision)
+    if level is not None:
+        check_choice(level, tuple(scoring.LEVELS), f"level {level!r}")
+    check_choice(precision, HIGH_PRECISIONS, f"precision {precision!r}")
     if isinstance(model, (CrossEncoderView, SentenceTransformerView)):
         raise InputError("This is a high-precision view already. Give the original model.")
     if isinstance(model, library.CrossEncoder):
