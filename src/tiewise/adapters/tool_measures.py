@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import RunSource
 
-__all__ = ["VALUES", "ToolMeasure", "Value", "check_value", "evaluate_queries"]
+__all__ = ["VALUES", "ToolMeasure", "check_value", "evaluate_queries"]
 
-Value: TypeAlias = Literal["oblivious", "expected", "minimum", "maximum", "std", "bias"]
-VALUES: tuple[Value, ...] = get_args(Value)
+VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
 Key = TypeVar("Key", bound=Hashable)
 

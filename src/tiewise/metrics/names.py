@@ -206,16 +206,13 @@ def _parse_word(word: str) -> list[Measure]:
     at = re.search(r"@([^()]*)$", plain)
     if at and not re.fullmatch(r"\d+(\.\d+)?", at[1], re.ASCII):
         raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
-    expression = _parse_expression(plain)
-    if expression is not None:
-        return [_from_ast(expression, word)]
     dotted = re.fullmatch(r"(\w+)\.(.+)", plain)  # trec_eval: ndcg_cut.5,10 and rbp.p=0.8; ranx: rbp.95
     if dotted:
         return [_with_argument(_resolve(dotted[1], word), part, word) for part in dotted[2].split(",")]
-    raise _unknown(word)
+    return [_from_ast(_parse_expression(plain), word)]
 
 
-def _from_ast(node: ast.expr, word: str) -> Measure:
+def _from_ast(node: ast.expr | None, word: str) -> Measure:
     match node:
         case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff) | float(cutoff))):
             found = _from_ast(left, word)
@@ -237,8 +234,6 @@ def _from_ast(node: ast.expr, word: str) -> Measure:
             raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
         case ast.Name(id=name):
             return _resolve(name, word)
-        case ast.Attribute(value=ast.Name(id=name), attr=part):
-            return _with_argument(_resolve(name, word), part, word)
     raise _unknown(word)
 
 

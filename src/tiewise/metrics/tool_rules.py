@@ -16,6 +16,7 @@ from pathlib import Path
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
+from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, TrecName
 from tiewise.results.optional import installed
@@ -118,8 +119,7 @@ _TREC_10 = Rule("docid-desc", missing="error", labels="cut")
 _TREC_9 = Rule("docid-desc", "float32", labels="error")  # as pytrec_eval reads labels
 _NDEVAL = Rule("docid-asc")
 
-
-#: What trec_eval has had since version 9, under one of our names too.
+#: What trec_eval has had since version 9; our Hits is its num_rel_ret.
 _OLD_NAMES = (TrecName(c.Hits), *(entry for name, entry in NAMES.items() if name not in NEW_NAMES))
 
 
@@ -162,9 +162,6 @@ _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
 )
 
 
-_USER_MODELS = (c.SDCG, c.INSQ, c.INST, c.BPM, c.NERR8, c.NERR9, c.NERR10, c.NERR11)
-
-
 def _ndeval(measure: Measure) -> Rule | None:
     """ndeval has diversity measures alone, with cutoffs up to 20."""
     has = measure.needs_subtopics and (not measure.takes_cutoff or 1 <= (measure.cutoff or 0) <= 20)
@@ -174,7 +171,7 @@ def _ndeval(measure: Measure) -> Rule | None:
 def _ir_measures(measure: Measure) -> Rule | None:
     if _ndeval(measure):
         return replace(_NDEVAL, missing="zero")
-    if _is(measure, *_USER_MODELS):
+    if isinstance(measure, UserModel):
         return Rule("given", missing="zero")
     if _is(measure, c.Accuracy):
         return Rule("given")
