@@ -97,7 +97,7 @@ def high_precision(
 
 def _make_view(model: Any, name: str) -> Any:
     """An object of the model's class and our mixin that shares all attributes of the model."""
-    mixin, base, _ = _CLASSES[name]
+    mixin, base = _CLASSES[name]
     cls: Any = type(name, (mixin, type(model)), {"__module__": __name__})
     if type(model) is getattr(package(), base):
         cls = globals().get(name) or __getattr__(name)
@@ -108,30 +108,24 @@ def _make_view(model: Any, name: str) -> Any:
     return view
 
 
-#: Our classes: the mixin, the library's class, and the modules that have it in different versions.
-_CLASSES: dict[str, tuple[type, str, tuple[str, ...]]] = {
-    "HighPrecisionCrossEncoder": (CrossEncoderView, "CrossEncoder", ("",)),
-    "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer", ("",)),
-    "TieAwareInformationRetrievalEvaluator": (
-        RetrievalEvaluator,
-        "InformationRetrievalEvaluator",
-        (".sentence_transformer.evaluation", ".evaluation"),
-    ),
-    "TieAwareRerankingEvaluator": (
-        RerankingEvaluator,
-        "CrossEncoderRerankingEvaluator",
-        (".cross_encoder.evaluation",),
-    ),
+#: Our classes: the mixin, and the library's class.
+_CLASSES: dict[str, tuple[type, str]] = {
+    "HighPrecisionCrossEncoder": (CrossEncoderView, "CrossEncoder"),
+    "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer"),
+    "TieAwareInformationRetrievalEvaluator": (RetrievalEvaluator, "InformationRetrievalEvaluator"),
+    "TieAwareRerankingEvaluator": (RerankingEvaluator, "CrossEncoderRerankingEvaluator"),
 }
+#: The library's modules that have such a class, in one version or another.
+_MODULES = ("", ".sentence_transformer.evaluation", ".cross_encoder.evaluation", ".evaluation")
 
 
 def __getattr__(name: str) -> Any:
     """One of our classes, made of our mixin and the library's class, and stored here, so that it can be pickled."""
     if name not in _CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    mixin, base, modules = _CLASSES[name]
+    mixin, base = _CLASSES[name]
     library = package()
-    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in modules)
+    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in _MODULES)
     cls = next(filter(None, found), None)
     if cls is None:
         raise InputError(f"sentence-transformers {library.__version__} has no {base}. Update it.")
