@@ -588,7 +588,7 @@ def test_errors(tokenizer, byte_tokenizer):
         high_precision(torch.nn.Linear(2, 1))
     with pytest.raises(tw.InputError, match=r"'a-model' is a name\. Load the model first"):
         high_precision("a-model")
-    with pytest.raises(tw.InputError, match="precision is 'float32' or 'float64'"):
+    with pytest.raises(tw.InputError, match="Use one of: float32, float64"):
         high_precision(tiny.bert(tokenizer), precision="bfloat16")
     with pytest.raises(tw.InputError, match="needs its tokenizer"):
         high_precision(tiny.qwen(byte_tokenizer))

@@ -7,7 +7,8 @@ ir_measures (0.4) returns, under the keys that they were given. Numbers are the 
 float32 and list tied documents by descending id, ``RR@k`` and ``Judged`` as float64 by ascending id.
 ``value="expected"`` returns the expectation over all orders of the ties instead. Measures that Tiewise does not have
 are computed by ir_measures' own providers, which know one order only (``value="oblivious"``). Where ir_measures is
-installed, all its other names and its submodules are available here too; where it is not, measures here are Tiewise's.
+installed, all its other names are available here too, and its submodules, which are entered into `sys.modules` under
+the name of this one; where it is not, measures here are Tiewise's.
 Differences:
 
 - ``ERR@k`` and ``nDCG(dcg="exp-log2")@k`` are not rounded to 5 decimals and need no perl, and ids need not be numbers;
@@ -33,7 +34,6 @@ from __future__ import annotations
 import ast
 import math
 import sys
-import warnings
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -49,9 +49,8 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.judgments import Qrels
-from tiewise.data.runs import Run
-from tiewise.data.table import DOC_NAMES
-from tiewise.errors import InputError, MeasureError, TiewiseError, TiewiseWarning
+from tiewise.data.table import DOC_NAMES, Table
+from tiewise.errors import InputError, MeasureError, TiewiseError, warn
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics import catalogue as c
@@ -83,16 +82,19 @@ __all__ = [
 
 _theirs: Any = installed("ir_measures")  # None where it is not installed
 
-Qrel: Any = getattr(_theirs, "Qrel", None) or namedtuple(
-    "Qrel", ("query_id", "doc_id", "relevance", "iteration"), defaults=("0",)
-)
-ScoredDoc: Any = getattr(_theirs, "ScoredDoc", None) or namedtuple("ScoredDoc", ("query_id", "doc_id", "score"))
-Metric: Any = getattr(_theirs, "Metric", None) or namedtuple("Metric", ("query_id", "measure", "value"))
-CalcResults: Any = getattr(_theirs, "CalcResults", None) or namedtuple("CalcResults", ("aggregated", "per_query"))
-CwlMetric: Any = getattr(_theirs, "CwlMetric", None) or namedtuple(
-    "CwlMetric",
-    (*Metric._fields, "expected_total_utility", "expected_cost", "expected_total_cost", "expected_items"),
-)
+
+def _named_tuple(name: str, *fields: str, **options: Any) -> Any:
+    """ir_measures' own type where it is installed."""
+    return getattr(_theirs, name, None) or namedtuple(name, fields, **options)
+
+
+Qrel = _named_tuple("Qrel", "query_id", "doc_id", "relevance", "iteration", defaults=("0",))
+ScoredDoc = _named_tuple("ScoredDoc", "query_id", "doc_id", "score")
+Metric = _named_tuple("Metric", "query_id", "measure", "value")
+CalcResults = _named_tuple("CalcResults", "aggregated", "per_query")
+#: The numbers of cwl_eval beside the value of a user model, less the cost of a document, which is 1.
+BESIDE = ("expected_total_utility", "expected_total_cost", "expected_items")
+CwlMetric = _named_tuple("CwlMetric", *Metric._fields, BESIDE[0], "expected_cost", *BESIDE[1:])
 
 
 # -- evaluation -----------------------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ class Evaluator:
                 self._ours[given] = _resolve(given)
             except MeasureError as error:
                 self._theirs[given] = _resolve_theirs(given, value, error)
-        qrels = _keep_rows(qrels)
+        qrels = _as_list(qrels)
         self._qrels: Qrels | None = None
         self.qrel_qids: set[str] = set()
         if self._theirs:
@@ -168,12 +170,12 @@ class Evaluator:
             for given in diverse:
                 self._qrels.check_subtopics(given)
             for note in explain_clipped_labels((tool.measure for tool in self._ours.values()), self._qrels.label):
-                warnings.warn(note, TiewiseWarning, stacklevel=3)
+                warn(note)
             self.qrel_qids = set(self._qrels.queries)
 
     def iter_calc(self, run: RunLike) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
-        run = _keep_rows(run)
+        run = _as_list(run)
         if self._qrels is not None:
             beside = _measures_beside(self._ours) if self.value in ("oblivious", "expected") else {}
             measures: dict[Any, ToolMeasure] = self._ours | beside
@@ -196,7 +198,7 @@ class Evaluator:
 
     def calc_aggregate(self, run: RunLike) -> dict[Any, float]:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
-        run, numbers = _keep_rows(run), dict[Any, float]()
+        run, numbers = _as_list(run), dict[Any, float]()
         if self._qrels is not None:
             _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
             numbers = {given: self._aggregate(given, column, run) for given, column in columns.items()}
@@ -207,7 +209,7 @@ class Evaluator:
 
     def calc(self, run: RunLike) -> Any:
         """`CalcResults` with both."""
-        run = _keep_rows(run)
+        run = _as_list(run)
         metrics = list(self.iter_calc(run))
         numbers: dict[Any, list[float]] = {given: [] for given in self.measures}
         for metric in metrics:
@@ -247,10 +249,6 @@ def _make_metric(query: str, given: Any, number: float, measure: definition.Meas
         return Metric(query, given, number)
     utility, cost, items = beside
     return CwlMetric(query, given, number, utility, 1.0, cost, items)
-
-
-#: The numbers of cwl_eval beside the value of a user model; the cost of a document is 1.
-BESIDE = ("expected_total_utility", "expected_total_cost", "expected_items")
 
 
 def _measures_beside(measures: Mapping[Any, ToolMeasure]) -> dict[Any, ToolMeasure]:
@@ -329,53 +327,46 @@ def _parse_theirs(given: Any) -> Any:
     return None
 
 
-def _for_providers(given: Any, number: str, read: Callable[[Any], Any]) -> Any:
+def _for_providers(given: Any, number: str, read: Callable[[Any], Table]) -> Any:
     """Judgments or a run as ir_measures takes them: its own forms as they are, all others as a dictionary."""
     columns = set(map(str, getattr(given, "columns", ())))
-    named = isinstance(given, list) and all(hasattr(row, "_fields") for row in given)
     # A measure that a user defined in ir_measures may look at other columns, and at no document at all.
     frame = hasattr(given, "itertuples") and "query_id" in columns and not columns & set(DOC_NAMES[1:])
-    if isinstance(given, dict) or named or frame:
+    if isinstance(given, dict) or _is_named(given) or frame:
         return given
-    rows = read(_to_rows(given, number))
-    table: dict[str, dict[str, float]] = {query: {} for query in rows.queries}
-    for query, doc, value in rows:
-        table[query][doc] = int(value) if value.is_integer() else value
-    return table
+    table = read(_to_rows(given, number)).to_dict()
+    return {
+        query: {doc: int(value) if value.is_integer() else value for doc, value in docs.items()}
+        for query, docs in table.items()
+    }
 
 
-def _keep_rows(given: Any) -> Any:
-    """An iterator as a list, so that it can be read twice; anything else as it is."""
-    return list(given) if isinstance(given, Iterator) else given
+def _as_list(given: Any) -> Any:
+    """Rows as a list, so that they can be read twice; anything else as it is."""
+    has_names = isinstance(given, (str, Mapping, Table)) or hasattr(given, "columns")
+    return given if has_names or not isinstance(given, Iterable) else list(given)
 
 
-def _is_known(given: Any) -> bool:
-    """Whether this is anything but an iterable of rows."""
-    return isinstance(given, (str, Mapping, Run, Qrels)) or hasattr(given, "columns")
+def _is_named(rows: Any) -> bool:
+    """Whether these are named tuples, such as `Qrel` and `ScoredDoc`."""
+    return isinstance(rows, list) and len(rows) > 0 and hasattr(rows[0], "_fields")
 
 
 def _to_rows(given: Any, number: str) -> Any:
     """Named tuples as rows, by the names of their fields; anything else as it is."""
-    if _is_known(given) or not isinstance(given, Iterable):
-        return given
-    rows = list(given)
-    return list(map(attrgetter("query_id", "doc_id", number), rows)) if rows and hasattr(rows[0], "_fields") else rows
+    return list(map(attrgetter("query_id", "doc_id", number), given)) if _is_named(given) else given
 
 
 def _read_judgments(given: Any, *, subtopics: bool) -> Qrels:
     """Judgments; ir_measures' iteration is the subtopic, if there are several or a diversity measure needs them."""
-    rows = list(given) if isinstance(given, Iterable) and not _is_known(given) else given
-    is_table = hasattr(rows, "columns") or (isinstance(rows, list) and rows and hasattr(rows[0], "_fields"))
-    if subtopics or (is_table and _has_iterations(rows)):
-        return as_qrels(rows, kind="diversity" if is_table else "adhoc")
-    return as_qrels(_to_rows(rows, "relevance"))
-
-
-def _has_iterations(rows: Any) -> bool:
-    """Whether rows of judgments, a data frame or named tuples, have several iterations."""
-    if hasattr(rows, "columns"):
-        return "iteration" in rows.columns and len(set(rows["iteration"])) > 1
-    return len({getattr(row, "iteration", None) for row in rows}) > 1
+    iterations: set[Any] = set()
+    if hasattr(given, "columns"):
+        iterations = set(given["iteration"]) if "iteration" in given.columns else set()
+    elif _is_named(given):
+        iterations = {getattr(row, "iteration", None) for row in given}
+    if subtopics or len(iterations) > 1:
+        return as_qrels(given, kind="diversity" if hasattr(given, "columns") or _is_named(given) else "adhoc")
+    return as_qrels(_to_rows(given, "relevance"))
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -394,51 +385,20 @@ def _rbp(rel: int | None = None, **params: Any) -> definition.Measure:
     return c.RBP(rel=rel, **params)
 
 
-#: The measures of ir_measures' names.
+_NAMES = (
+    "nDCG NDCG AP MAP RR MRR P Precision R Recall Success Rprec RPrec Bpref BPref RBP SetP SetR SetF SetAP NumRet "
+    "NumRelRet NumRel NumQ infAP Accuracy Compat SDCG INSQ INST BPM NERR8 NERR9 NERR10 NERR11 alpha_DCG α_DCG "
+    "alpha_nDCG α_nDCG ERR_IA nERR_IA NRBP nNRBP AP_IA MAP_IA P_IA StRecall"
+)
+#: Our measures by ir_measures' names.
 _MEASURES: dict[str, definition.Measure] = {
-    "nDCG": c.nDCG,
-    "AP": c.AP,
-    "RR": c.RR,
-    "P": c.P,
-    "R": c.R,
-    "Success": c.Success,
-    "Rprec": c.Rprec,
-    "Bpref": c.Bpref,
-    "RBP": c.RBP,
+    **{name: registry.parse(name) for name in _NAMES.split()},
     "ERR": c.ERR(max=4),
     "Judged": c.Judged(norm="cap"),
-    "SetP": c.SetP,
-    "SetRelP": c.SetRelativeP,
-    "SetR": c.SetR,
-    "SetF": c.SetF,
-    "SetAP": c.SetAP,
-    "NumRet": c.NumRet,
-    "NumRelRet": c.NumRelRet,
-    "NumRel": c.NumRel,
-    "NumQ": c.NumQ,
     "IPrec": c.IPrec(offset=0.9),  # as in trec_eval 9
-    "infAP": c.infAP,
-    "Accuracy": c.Accuracy,
-    "Compat": c.Compat,
-    "SDCG": c.SDCG,
-    "INSQ": c.INSQ,
-    "INST": c.INST,
-    "BPM": c.BPM,
-    "NERR8": c.NERR8,
-    "NERR9": c.NERR9,
-    "NERR10": c.NERR10,
-    "NERR11": c.NERR11,
-    "alpha_DCG": c.alpha_DCG,
-    "alpha_nDCG": c.alpha_nDCG,
-    "ERR_IA": c.ERR_IA,
-    "nERR_IA": c.nERR_IA,
-    "NRBP": c.NRBP,
-    "nNRBP": c.nNRBP,
-    "AP_IA": c.AP_IA,
-    "P_IA": c.P_IA,
-    "StRecall": c.STREC,
+    "SetRelP": c.SetRelativeP,
 }
-#: Where their parameters are not ours: our measure from theirs.
+#: Where their parameters are not ours: our measure from theirs, by our name.
 _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
     "nDCG": _ndcg,
     "RBP": _rbp,
@@ -447,10 +407,6 @@ _TRANSLATED: dict[str, Callable[..., definition.Measure]] = {
     "NumRet": lambda rel=None: c.NumRet if rel is None else c.NumRelRet(rel=rel),
     "NumQ": lambda: c.NumQ,
 }
-_ALIASES = {"NDCG": "nDCG", "MAP": "AP", "MRR": "RR", "Precision": "P", "Recall": "R"}
-_ALIASES |= {"RPrec": "Rprec", "BPref": "Bpref"}
-_ALIASES |= {"α_DCG": "alpha_DCG", "α_nDCG": "alpha_nDCG", "MAP_IA": "AP_IA"}
-
 #: RBP comes from cwl_eval, which keeps the order of the run.
 _RULES = {"RBP": Rule("given", missing="zero")}
 
@@ -503,7 +459,7 @@ def _parse_name(text: str) -> tuple[str, dict[str, Any]] | None:
             node = node.func
     except (SyntaxError, ValueError):
         return None
-    name = _ALIASES.get(node.id, node.id) if isinstance(node, ast.Name) else ""
+    name = node.id if isinstance(node, ast.Name) else ""
     if name == "IPrec" and "cutoff" in params:
         params["recall"] = params.pop("cutoff")
     return (name, params) if name in _MEASURES else None
@@ -514,7 +470,7 @@ def _translate(name: str, params: Mapping[str, Any]) -> ToolMeasure:
     params = dict(params)
     labels = params.pop("gains") if isinstance(params.get("gains"), Mapping) else {}
     try:
-        measure = _TRANSLATED.get(name, _MEASURES[name])(**params)
+        measure = _TRANSLATED.get(_MEASURES[name].stem, _MEASURES[name])(**params)
     except TypeError:
         raise MeasureError(f"{name} does not take all of these parameters: {', '.join(params)}.") from None
     rule = _RULES.get(name) or rule_for("ir_measures", measure)
@@ -536,8 +492,9 @@ def parse_trec_measure(measure: str) -> list[Any]:
     return list(registry.parse_all(measure)) if _theirs is None else list(_theirs.parse_trec_measure(measure))
 
 
-#: Other names of ir_measures, where it is not installed.
+#: The other names of ir_measures, where it is not installed.
 _OTHERS: dict[str, Any] = {
+    **_MEASURES,
     "Measure": definition.Measure,
     "read_trec_qrels": read_qrels,
     "read_trec_run": read_run,
@@ -548,22 +505,23 @@ def __getattr__(name: str) -> Any:
     """Every other name of ir_measures; where it is not installed, the measures of Tiewise."""
     if _theirs is not None and not name.startswith("__"):
         return getattr(_theirs, name)
-    names = _MEASURES | _OTHERS
-    if _ALIASES.get(name, name) in names:
-        return names[_ALIASES.get(name, name)]
+    if name in _OTHERS:
+        return _OTHERS[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
-if _theirs is None:  # so that ``from tiewise.adapters.ir_measures.measures import nDCG`` works
-    sys.modules |= dict.fromkeys((f"{__name__}.measures", f"{__name__}.util"), sys.modules[__name__])
-else:  # its submodules are available under our name
-    sys.modules |= {
-        f"{__name__}.{name.removeprefix('ir_measures.')}": module
-        for name, module in sys.modules.copy().items()
-        if name.startswith("ir_measures.")
-    }
+def _submodules() -> dict[str, Any]:
+    """The modules of ir_measures by name; where it is not installed, this one in the place of its public ones."""
+    if _theirs is None:
+        return dict.fromkeys(("measures", "util"), sys.modules[__name__])
+    loaded = [(name.partition("."), module) for name, module in sys.modules.items()]
+    return {name: module for (package, _, name), module in loaded if package == "ir_measures" and name}
 
-__all__ += sorted({*_MEASURES, *_ALIASES, *_OTHERS, *getattr(_theirs, "__all__", ())}.difference(__all__))
+
+# ``from tiewise.adapters.ir_measures.measures import nDCG`` finds a module here, as ``import os.path`` does.
+sys.modules |= {f"{__name__}.{name}": module for name, module in _submodules().items()}
+
+__all__ += sorted({*_OTHERS, *getattr(_theirs, "__all__", ())}.difference(__all__))
 
 
 # -- the provider ---------------------------------------------------------------------------------------------

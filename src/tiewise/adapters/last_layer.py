@@ -20,7 +20,6 @@ from tiewise.errors import InputError
 __all__ = [
     "LastLayer",
     "LogitRecorder",
-    "check_precision",
     "find_classifier",
     "find_language_head",
     "labels_are_independent",
@@ -63,16 +62,18 @@ class LastLayer:
         """The type in which the model itself computes the logits: under autocast, that of autocast."""
         return str(autocast_dtype(self._weight) or self._weight.dtype).removeprefix("torch.")
 
+    def weights(self) -> dict[str, Any]:
+        """The weights of the classes to use, and their bias if there is one, as `scoring.head` takes them."""
+        rows = slice(None) if self.rows is None else self.rows
+        weights = {"weight": self.module.weight, "bias": self.module.bias}
+        return {name: tensor.detach()[rows] for name, tensor in weights.items() if tensor is not None}
+
     def logits(self, hidden: Any, precision: str) -> Any:
         """The logits of hidden states, (n, width) to (n, classes), in high precision, even under autocast."""
-        weight, bias = self.module.weight.detach(), self.module.bias
-        if self.rows is not None:
-            weight, bias = weight[self.rows], None if bias is None else bias[self.rows]
-        bias = None if bias is None else bias.detach()
         with without_autocast(hidden):
             if self.cap is None:
-                return scoring.head(hidden, weight, bias, precision=precision)
-            return self.apply_cap(scoring.head(hidden, weight, bias, precision="float64"), precision)
+                return scoring.head(hidden, **self.weights(), precision=precision)
+            return self.apply_cap(scoring.head(hidden, **self.weights(), precision="float64"), precision)
 
     def apply_cap(self, logits: Any, precision: str) -> Any:
         """Logits below the cap, computed in float64."""
@@ -119,18 +120,25 @@ class LogitRecorder:
 
     def read(self, logits: Any) -> tuple[Any, Any]:
         """The model's own logits, (n, classes), and their hidden states, (n, width), from the logits it returned."""
-        import torch
-
         if self._logits is None:
             raise InputError(f"The layer {self.layer.name!r} was not used in the forward pass. {_ADVICE}")
-        classes = self._logits.shape[-1]
-        rows = logits[..., -1].long() if logits.shape[-1] == classes + 1 and logits.ndim == 2 else None
-        if rows is None or not ((rows >= 0) & (rows < len(self._logits)) & (rows == logits[..., -1])).all():
+        found = self._find(logits)
+        if found is None:
             raise InputError(f"The model changes what its last layer {self.layer.name!r} computes. {_ADVICE}")
-        own, hidden = self._logits[rows], self._hidden[rows]
-        if not torch.allclose(own.to(logits.dtype), logits[:, :-1], rtol=0, atol=0, equal_nan=True):
-            raise InputError(f"The model changes what its last layer {self.layer.name!r} computes. {_ADVICE}")
-        return own, hidden
+        return found
+
+    def _find(self, logits: Any) -> tuple[Any, Any] | None:
+        """What `read` returns; None if the model changed the logits."""
+        import torch
+
+        if logits.ndim != 2 or logits.shape[1] != self._logits.shape[1] + 1:
+            return None
+        rows = logits[:, -1].long()
+        if not ((rows >= 0) & (rows < len(self._logits)) & (rows == logits[:, -1])).all():
+            return None
+        own = self._logits[rows]
+        same = torch.allclose(own.to(logits.dtype), logits[:, :-1], rtol=0, atol=0, equal_nan=True)
+        return (own, self._hidden[rows]) if same else None
 
     def recompute(self, logits: Any, precision: str) -> Any:
         """The logits to return instead of those that the model returned, computed in high precision."""
@@ -145,18 +153,15 @@ class LastPositionRecorder(LogitRecorder):
         self._hidden, self._logits = hidden[:, -1], output[:, -1, self.layer.rows]
         return output
 
-    def read(self, logits: Any) -> tuple[Any, Any]:
+    def _find(self, logits: Any) -> tuple[Any, Any] | None:
         """The logits of the tokens to use, and their hidden states, from all logits, (n, positions, tokens)."""
         import torch
 
-        if self._logits is None:
-            raise InputError(f"The layer {self.layer.name!r} was not used in the forward pass. {_ADVICE}")
         own, expected, rounding = logits[:, -1, self.layer.rows], self._logits.double(), 0.0
         if self.layer.cap is not None:  # a quotient, tanh and a product, each rounded
             expected, rounding = self.layer.apply_cap(expected, "float64"), 2 * torch.finfo(self._logits.dtype).eps
-        if not torch.allclose(own.double(), expected, rtol=rounding, atol=0, equal_nan=True):
-            raise InputError(f"The model changes what its last layer {self.layer.name!r} computes. {_ADVICE}")
-        return own, self._hidden
+        same = torch.allclose(own.double(), expected, rtol=rounding, atol=0, equal_nan=True)
+        return (own, self._hidden) if same else None
 
     def recompute(self, logits: Any, precision: str) -> Any:
         """The logits of all tokens at the last position; those of the tokens to use are in high precision.
@@ -209,12 +214,6 @@ def find_language_head(model: Any, tokens: Sequence[int]) -> LastLayer:
 def _is_linear(module: Any) -> bool:
     """Whether a module is a linear layer, quantised or not."""
     return all(hasattr(module, name) for name in ("in_features", "out_features", "weight"))
-
-
-def check_precision(precision: str) -> None:
-    """Require float32 or float64."""
-    if precision not in ("float32", "float64"):
-        raise InputError(f"precision is 'float32' or 'float64', not {precision!r}.")
 
 
 def labels_are_independent(config: Any) -> bool:

@@ -19,22 +19,14 @@ from typing import Any
 
 from tiewise.analysis.evaluating import evaluate
 from tiewise.errors import InputError
-from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
 from tiewise.results.optional import need
 
 __all__ = ["tie_aware"]
 
-#: MTEB's names of measures.
-FAMILIES: dict[str, Measure] = {
-    "ndcg": c.nDCG,
-    "map": c.AP,
-    "recall": c.R,
-    "precision": c.P,
-    "mrr": c.RR,
-    "hit_rate": c.Success,
-}
+#: MTEB's names of measures, which `parse` knows.
+FAMILIES = ("ndcg", "map", "recall", "precision", "mrr", "hit_rate")
 
 
 def tie_aware(task: Any, measures: Iterable[str | Measure] | None = None) -> Any:
@@ -52,7 +44,9 @@ def tie_aware(task: Any, measures: Iterable[str | Measure] | None = None) -> Any
         )
     if isinstance(task, _TieAware):
         raise InputError("This task is tie-aware already. Give the original task.")
-    chosen = _all_measures(task.k_values) if measures is None else {str(name): parse(name) for name in measures}
+    if measures is None:
+        measures = [f"{name}_at_{k}" for name in FAMILIES for k in task.k_values]
+    chosen = {str(name): parse(name) for name in measures}
     cls: Any = type(type(task).__name__, (_TieAware, type(task)), {"__module__": type(task).__module__})
     copy = cls.__new__(cls)
     copy.__dict__.update(task.__dict__, _tiewise_measures=chosen)
@@ -81,10 +75,6 @@ class _TieAware:
             for name, measure in self._tiewise_measures.items()
             for field in ("expected", "minimum", "maximum", "bias")
         }
-
-
-def _all_measures(cutoffs: Iterable[int]) -> dict[str, Measure]:
-    return {f"{name}_at_{k}": measure @ k for name, measure in FAMILIES.items() for k in cutoffs}
 
 
 def _tie_order() -> str:

@@ -16,12 +16,12 @@ orders of the ties instead, with scores as float64, as `tiewise.evaluate` does. 
 from __future__ import annotations
 
 import re
-import warnings
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,7 @@ from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_qu
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.data.table import Table
-from tiewise.errors import InputError, MeasureError, TiewiseWarning
+from tiewise.errors import InputError, MeasureError, warn
 from tiewise.io import as_qrels
 from tiewise.io.formats import Layout
 from tiewise.io.text import read_columns
@@ -39,7 +39,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.metrics.trec_eval_names import NAMES, NICKNAMES, TrecName
+from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, NICKNAMES, TrecName
 from tiewise.results.wording import list_examples
 
 __all__ = [
@@ -51,9 +51,6 @@ __all__ = [
     "supported_measures",
     "supported_nicknames",
 ]
-
-#: Names of trec_eval 10 that pytrec_eval does not have.
-_NEWER = ("dcg", "yaap", "rbp", "rbp_resid", "unj")
 
 
 class _Text(Measure):
@@ -78,44 +75,14 @@ _OWN: dict[str, Measure] = {
 }
 
 
-class _Name(NamedTuple):
-    """A name of pytrec_eval: its measure, and the parameter that a number after the name sets."""
-
-    measure: Measure
-    parameter: str  # "cutoff", or a parameter of the measure; empty: none
-    defaults: tuple[float, ...]
-    key: str  # the key of a name and a parameter
-
-    @classmethod
-    def of(cls, name: str, entry: TrecName) -> _Name:
-        """The same as in trec_eval, but for its measure."""
-        measure = _OWN.get(name) or entry.measure
-        assert measure is not None
-        if entry.each:
-            return cls(measure, entry.each, entry.defaults, entry.key)
-        return cls(measure, entry.joint[0], (1.0,), "{}") if name == "set_F" else cls(measure, "", (), "{}")
-
-    def make(self, level: float, value: float | None) -> Measure:
-        """The measure for a relevance level and a value of the parameter."""
-        params: dict[str, Any] = {"rel": level} if "rel" in self.measure.params else {}
-        return self.measure(**(params | {self.parameter: value} if self.parameter else params))
-
-    def keys(self, name: str, parameters: set[str]) -> Iterator[tuple[str, float | None]]:
-        """The keys of a name, each with the value of the parameter, ascending."""
-        if self.parameter == "cutoff":
-            for text in parameters:
-                if not text.isdecimal() or int(text) < 1:
-                    raise MeasureError(f"{name}_{text}: a cutoff is a whole number from 1 on.")
-        if self.key == "{}" and len(parameters) > 1:
-            raise MeasureError(f"{name} takes one parameter, not {list_examples(sorted(parameters))}: it has one key.")
-        values = sorted(map(int if self.parameter == "cutoff" else float, parameters)) or self.defaults or (None,)
-        return ((self.key.format(name, value), value) for value in values)
-
-
 #: With a number after these names, pytrec_eval aborts, returns 0 or takes other points.
 _WITHOUT_PARAMETERS = ("ndcg", "G", "Rndcg", "ndcg_rel", "utility", "11pt_avg")
 
-_NAMES = {name: _Name.of(name, entry) for name, entry in NAMES.items() if name not in _NEWER}
+_NAMES = {
+    name: replace(entry, measure=_OWN.get(name, entry.measure))
+    for name, entry in NAMES.items()
+    if name not in NEW_NAMES
+}
 _NICKNAMES = {nickname: [name for name in names if name in _NAMES] for nickname, names in NICKNAMES.items()}
 
 #: The names of measures, without their parameters.
@@ -216,16 +183,26 @@ def _expand_names(names: Iterable[str], level: float, judged_only: bool) -> dict
 
 @lru_cache(maxsize=64)  # evaluators are made for every call in many loops
 def _expand_all(names: tuple[str, ...], level: float, judged_only: bool) -> dict[str, ToolMeasure]:
-    parameters = {name: set[str]() for given in names for name in _NICKNAMES.get(given, ())}
+    parameters = {name: set[float]() for given in names for name in _NICKNAMES.get(given, ())}
     for name, numbers in (_split(given) for given in names if given not in _NICKNAMES):
         parameters.setdefault(name, set()).update(numbers)
-    rule = TOOLS["pytrec_eval"].usual
     return {
-        key: ToolMeasure(_NAMES[name].make(level, parameter)(judged_only=judged_only), rule)
-        for name in _NAMES
+        key: ToolMeasure(measure(judged_only=judged_only), TOOLS["pytrec_eval"].usual)
+        for name, entry in _NAMES.items()
         if name in parameters
-        for key, parameter in _NAMES[name].keys(name, parameters[name])
+        for key, measure in _expand(name, entry, parameters[name], level)
     }
+
+
+def _expand(name: str, entry: TrecName, numbers: set[float], level: float) -> Iterator[tuple[str, Measure]]:
+    """The keys of a name and their measures."""
+    if entry.joint and len(numbers) > 1:
+        given = list_examples(f"{number:g}" for number in sorted(numbers))
+        raise MeasureError(f"{name} takes one parameter, not {given}: it has one key.")
+    text = ",".join(map(str, numbers)) or None
+    for key, measure in entry.expand(name, text, rel=level):
+        assert measure is not None, "names of texts are measures here"
+        yield (name if entry.joint else key), measure
 
 
 def _check_level(level: Any) -> float:
@@ -235,20 +212,25 @@ def _check_level(level: Any) -> float:
     return float(level)
 
 
-def _split(given: str) -> tuple[str, list[str]]:
-    """A name and its parameters: ``ndcg_cut.5,10`` is ``("ndcg_cut", ["5", "10"])``."""
+def _split(given: str) -> tuple[str, list[float]]:
+    """A name and its parameters: ``ndcg_cut.5,10`` is ``("ndcg_cut", [5, 10])``."""
     match = re.fullmatch(r"(.+?)[._](\d+(?:\.\d+)?(?:,\d+(?:\.\d+)?)*)", given)
-    name, parameters = (given, []) if given in _NAMES or not match else (match[1], match[2].split(","))
+    name, texts = (given, []) if given in _NAMES or not match else (match[1], match[2].split(","))
     if name not in _NAMES:
         raise MeasureError(
             f"unsupported measure {given}: pytrec_eval has none of that name. Known: {', '.join(_NAMES)}."
         )
-    if parameters and not _NAMES[name].parameter:
-        if name in _WITHOUT_PARAMETERS:
-            raise MeasureError(f"{given}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
-        warnings.warn(f"{given} is {name}: trec_eval ignores the number.", TiewiseWarning, stacklevel=4)
-        parameters = []
-    return name, parameters
+    entry = _NAMES[name]
+    if entry.each == "cutoff":
+        if not all(text.isdecimal() and int(text) for text in texts):
+            raise MeasureError(f"{given}: a cutoff is a whole number from 1 on.")
+        return name, list(map(int, texts))
+    if texts and name in _WITHOUT_PARAMETERS:
+        raise MeasureError(f"{given}: {name} takes no parameter." + " Write ndcg_cut_10." * (name == "ndcg"))
+    if texts and not entry.each and not entry.joint:
+        warn(f"{given} is {name}: trec_eval ignores the number.")
+        return name, []
+    return name, list(map(float, texts))
 
 
 # -- files ----------------------------------------------------------------------------------------------------

@@ -7,9 +7,9 @@ others are statistics over all orders: ``"expected"``, ``"minimum"``, ``"maximum
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 
@@ -24,10 +24,9 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import RunSource
 
-__all__ = ["VALUES", "ToolMeasure", "Value", "check_value", "evaluate_queries"]
+__all__ = ["VALUES", "ToolMeasure", "check_value", "evaluate_queries"]
 
-Value: TypeAlias = Literal["oblivious", "expected", "minimum", "maximum", "std", "bias"]
-VALUES: tuple[Value, ...] = get_args(Value)
+VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -61,8 +60,7 @@ def evaluate_queries(
     places = positions(qrels.query_index, queries)
     judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
     places = places[judged[places]]
-    evaluation = _Evaluation(qrels, source, measures.values(), value)
-    computed = evaluation.compute(list(measures.values()))
+    computed = _Evaluation(qrels, source, list(measures.values()), value).compute()
     numbers = {key: computed[measure][places] for key, measure in measures.items()}
     return [qrels.queries[place] for place in places.tolist()], numbers
 
@@ -70,19 +68,19 @@ def evaluate_queries(
 class _Evaluation:
     """A run against judgments. Ties are counted once for every kind of list, labels and score type."""
 
-    def __init__(self, qrels: Qrels, source: RunSource, measures: Iterable[ToolMeasure], value: str):
-        self._qrels, self._source, self._value = qrels, source, value
+    def __init__(self, qrels: Qrels, source: RunSource, tools: Sequence[ToolMeasure], value: str):
+        self._qrels, self._source, self._tools, self._value = qrels, source, tools, value
         self._grouped: dict[tuple[object, ...], GroupedJudgments] = {}
         self._orders: dict[tuple[object, ...], set[str]] = {}
-        for one in measures:
-            if one.rule.order is not None and value in ("oblivious", "bias"):
-                self._orders.setdefault(_kind_of_list(one, one.rule.dtype), set()).add(one.rule.order)
+        for tool in tools:
+            if tool.rule.order is not None and value in ("oblivious", "bias"):
+                self._orders.setdefault(_kind_of_list(tool, tool.rule.dtype), set()).add(tool.rule.order)
 
-    def compute(self, tools: Sequence[ToolMeasure]) -> dict[ToolMeasure, Floats]:
+    def compute(self) -> dict[ToolMeasure, Floats]:
         """The numbers of each query, (n_queries,)."""
         if self._value == "oblivious":
-            return self._oblivious(tools)
-        return {tool: self._over_orders(tool) for tool in tools}
+            return self._oblivious(self._tools)
+        return {tool: self._over_orders(tool) for tool in self._tools}
 
     def _over_orders(self, tool: ToolMeasure) -> Floats:
         measure, grouped = tool.measure, self._count(tool, "float64")
@@ -90,8 +88,6 @@ class _Evaluation:
             order = grouped.worst(measure) if self._value == "minimum" else grouped.best(measure)
             return engine.value(measure, grouped, order)
         estimates = engine.estimates(measure, grouped)
-        if self._value in ("minimum", "maximum"):
-            return estimates.minimum if self._value == "minimum" else estimates.maximum
         if self._value == "std":
             return np.sqrt(estimates.variance)
         if self._value == "bias":

@@ -27,7 +27,6 @@ from typing import Any
 from tiewise import scoring
 from tiewise.adapters.last_layer import (
     LastLayer,
-    check_precision,
     find_classifier,
     find_language_head,
     labels_are_independent,
@@ -38,10 +37,10 @@ from tiewise.errors import InputError
 from tiewise.results.optional import need
 from tiewise.results.wording import count_noun
 from tiewise.scoring.functions import exp_log_softmax
-from tiewise.scoring.options import require_int
+from tiewise.scoring.options import HIGH_PRECISIONS, check_choice, require_int
 from tiewise.scoring.row_makers.levels import LEVELS
 
-__all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision", "last_position_options"]
+__all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
 
 
 @dataclass(frozen=True)
@@ -90,8 +89,7 @@ class Scores:
 
     def at(self, level: str) -> Any:
         """The scores of a level, by its name."""
-        if level not in LEVELS:
-            raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(LEVELS)}.")
+        check_choice(level, LEVELS, f"level {level!r}")
         return getattr(self, level)
 
     def distinct(self) -> dict[str, int]:
@@ -129,7 +127,7 @@ def high_precision(
     _torch()
     _check_model(model)
     name = _class_name(model)
-    check_precision(precision)
+    check_choice(precision, HIGH_PRECISIONS, f"precision {precision!r}")
     require_int(max_length, "max_length", optional=True)
     if model.get_output_embeddings() is None:
         if prompt is not QWEN3_RERANKER:
@@ -193,7 +191,8 @@ class Reranker(ABC):
         recorder = self.layer.recorder()
         model = make_replica(self.model, {self.layer.module: recorder.replace})  # in evaluation mode
         with torch.inference_mode():
-            output = model(**inputs, **self._options(inputs), return_dict=True)
+            options = {} if self.layer.rows is None else _last_position_options(self.model, self.tokenizer, inputs)
+            output = model(**inputs, **options, return_dict=True)
             own, hidden = recorder.read(output.logits)
             precision = "float64" if self.fn == "softmax" else self.precision  # log-odds are rounded, not logits
             with without_autocast(own):
@@ -228,17 +227,13 @@ class Reranker(ABC):
         limit = self.max_length or getattr(self.tokenizer, "model_max_length", None)
         return None if limit is None or limit > 10**9 else int(limit)
 
-    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Further arguments of the forward pass."""
-        return {}
-
     @abstractmethod
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         """A batch of inputs from pairs of texts."""
 
-    @abstractmethod
     def _native(self, own: Any) -> Any:
         """The model's own scores from its own logits."""
+        return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
 
     def _scores(self, own: Any, recomputed: Any) -> Scores:
         options: dict[str, Any] = {"fn": self.fn, "positive": self.positive, "precision": self.precision}
@@ -284,9 +279,6 @@ class _Classifier(Reranker):
         batch: Mapping[str, Any] = self.tokenizer(*texts, padding=True, return_tensors="pt", **options)
         return batch
 
-    def _native(self, own: Any) -> Any:
-        return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
-
 
 class _YesNo(Reranker):
     """A causal language model that answers a prompt with its next token: softmax over no and yes."""
@@ -302,10 +294,6 @@ class _YesNo(Reranker):
         self._before, self._after = (
             tokenizer.encode(text, add_special_tokens=False) for text in (prompt.before, prompt.after)
         )
-
-    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        """Logits of the last position only, if the model supports it; the last token must not be padding."""
-        return last_position_options(self.model, self.tokenizer, inputs)
 
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         questions = [self.prompt.asked(query, document, instruction) for query, document in pairs]
@@ -326,7 +314,7 @@ class _YesNo(Reranker):
         return exp_log_softmax(own)  # as the model card computes it
 
 
-def last_position_options(model: Any, tokenizer: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+def _last_position_options(model: Any, tokenizer: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Arguments of a language model that limit its logits to the last position, which must not be padding."""
     mask, ids, padding = inputs.get("attention_mask"), inputs.get("input_ids"), tokenizer.pad_token_id
     if mask is None and ids is not None and padding is not None:

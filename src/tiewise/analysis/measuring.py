@@ -231,7 +231,7 @@ class Evaluation:
                 if cuts is not None and not engine.knows_cut(measure, grouped):
                     one.cut = cuts.bounds(measure, one.expected)
                     if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
-                        one.set_powers(partial(self._estimate_power, measure))
+                        one.powers = partial(self._estimate_power, measure)
             found |= each
         return found
 

@@ -88,6 +88,7 @@ class _GeometricMean(Aggregation):
         return float(np.exp(total / n))
 
     def of_estimates(self, each: Estimates) -> Estimate:
+        assert each.powers is not None
         roots = each.powers(1.0 / len(each))
         expected = _product(roots.expected)
         spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))

@@ -7,14 +7,16 @@ inside a tie group), residual (what was not judged or not seen), and ci (which q
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import partial
+from itertools import compress
 from math import exp, inf, isfinite, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
 from tiewise.metrics.student import t_quantile
@@ -307,37 +309,37 @@ class Methods:
         return replace(estimate, method=Method(**words), standard_error=error)
 
 
+#: The columns of `Estimates`, besides the two of `cut`.
+COLUMNS = ("expected", "minimum", "maximum", "variance", "oblivious", "residual")
+
+
+@dataclass(eq=False, repr=False)
 class Estimates(Result, Mapping[str, Estimate]):
     """The estimates of one measure, by query id; its columns are arrays over `queries`."""
 
-    def __init__(
-        self,
-        measure: str,
-        queries: tuple[str, ...],
-        *,
-        expected: Floats,
-        minimum: Floats,
-        maximum: Floats,
-        variance: Floats,
-        oblivious: Floats | None = None,
-        residual: Floats | None = None,
-        cut: tuple[Floats, Floats] | None = None,
-        cut_likely: bool = True,
-        method: Methods | None = None,
-        aggregation: Aggregation = MEAN,
-        powers: Callable[[float], Estimates] | None = None,
-        limits: tuple[float, float] = (-inf, inf),
-    ):
-        self.measure, self.queries, self.limits = measure, queries, limits
-        self.expected, self.minimum, self.maximum = freeze(expected), freeze(minimum), freeze(maximum)
-        self.variance, self.cut = freeze(variance), None if cut is None else (freeze(cut[0]), freeze(cut[1]))
-        self.cut_likely = cut_likely
-        self.oblivious = None if oblivious is None else freeze(oblivious)
-        self.residual = None if residual is None else freeze(residual)
-        self.method = method  # None: every statistic is exact
-        self.aggregation = aggregation  # how the values of queries become one
-        self._powers = powers  # the estimates of a power of the value, for aggregations that need them
-        self._index: dict[str, int] | None = None
+    measure: str
+    queries: tuple[str, ...]
+    _: KW_ONLY
+    expected: Floats
+    minimum: Floats
+    maximum: Floats
+    variance: Floats
+    oblivious: Floats | None = None
+    residual: Floats | None = None
+    cut: tuple[Floats, Floats] | None = None
+    cut_likely: bool = True
+    method: Methods | None = None  #: None: every statistic is exact
+    aggregation: Aggregation = MEAN  #: how the values of queries become one
+    #: The estimates of the value to a power, for aggregations that need them.
+    powers: Callable[[float], Estimates] | None = None
+    limits: tuple[float, float] = (-inf, inf)
+
+    def __post_init__(self) -> None:
+        for name in COLUMNS:
+            column = getattr(self, name)
+            setattr(self, name, None if column is None else freeze(column))
+        if self.cut is not None:
+            self.cut = freeze(self.cut[0]), freeze(self.cut[1])
 
     def __len__(self) -> int:
         return len(self.queries)
@@ -346,11 +348,13 @@ class Estimates(Result, Mapping[str, Estimate]):
         return iter(self.queries)
 
     def __getitem__(self, query: str) -> Estimate:
-        if self._index is None:
-            self._index = {name: place for place, name in enumerate(self.queries)}
         at = self._index[query]
         found = self.summary(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
         return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found)
+
+    @cached_property
+    def _index(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.queries)}
 
     def __repr__(self) -> str:
         return f"<Estimates of {self.measure} for {count_noun(len(self), 'query', 'queries')}>"
@@ -385,39 +389,19 @@ class Estimates(Result, Mapping[str, Estimate]):
         """The estimate of the mean over queries (of the sum, for counts; of the geometric mean, for GMAP)."""
         return self.aggregation.of_estimates(self) if len(self) else Estimate(measure=self.measure)
 
-    def powers(self, exponent: float) -> Estimates:
-        """The estimates of the value to the power of `exponent`."""
-        assert self._powers is not None
-        return self._powers(exponent)
-
-    def set_powers(self, powers: Callable[[float], Estimates]) -> None:
-        """Set the function from an exponent to the estimates of that power of the value."""
-        self._powers = powers
-
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
         if np.count_nonzero(kept) == len(kept):
             return self
-
-        def some(column: Floats | None) -> Any:
-            return None if column is None else column[kept]
-
-        names = tuple(name for name, keep in zip(self.queries, kept.tolist(), strict=True) if keep)
-        return Estimates(
-            self.measure,
-            names,
-            expected=some(self.expected),
-            minimum=some(self.minimum),
-            maximum=some(self.maximum),
-            variance=some(self.variance),
-            oblivious=some(self.oblivious),
-            residual=some(self.residual),
-            cut=None if self.cut is None else (some(self.cut[0]), some(self.cut[1])),
-            cut_likely=self.cut_likely,
+        powers, columns = self.powers, {name: getattr(self, name) for name in COLUMNS}
+        some: dict[str, Any] = {name: column[kept] for name, column in columns.items() if column is not None}
+        return replace(
+            self,
+            queries=tuple(compress(self.queries, kept.tolist())),
+            **some,
+            cut=None if self.cut is None else (self.cut[0][kept], self.cut[1][kept]),
             method=None if self.method is None else self.method.take(kept),
-            aggregation=self.aggregation,
-            powers=None if self._powers is None else partial(_take_powers, self._powers, kept),
-            limits=self.limits,
+            powers=None if powers is None else partial(_take_powers, powers, kept),
         )
 
     def summary(self, pick: Callable[[Floats], float], spread: float) -> Estimate:

@@ -22,7 +22,7 @@ __all__ = ["MeasureLike", "measure", "measures", "parse", "parse_all", "split_na
 MeasureLike = Measure | str
 M = TypeVar("M", bound=Measure)
 _registry: dict[str, Measure] = {}
-_aliases: dict[str, str] = {}
+_aliases: dict[str, str] = {"ndcg_cut": "nDCG:", "map_cut": "AP:"}  # those of trec_eval need a cutoff
 
 
 def measure(cls: type[M]) -> M:
@@ -168,11 +168,6 @@ def _parse_text(text: str) -> tuple[Measure, ...]:
     return tuple(dict.fromkeys(one for word in words for one in _parse_word(word)))
 
 
-#: trec_eval's measures that are nothing without a cutoff, and the cutoffs that it takes where none is given.
-TREC_CUTS = {"ndcg_cut": "nDCG", "map_cut": "AP"}
-TREC_CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
-
-
 # -- spelling -------------------------------------------------------------------------------------------------
 
 
@@ -208,21 +203,16 @@ def _parse_word(word: str) -> list[Measure]:
     stem = re.split(r"[(@]", plain)[0]  # ndeval: alpha-nDCG@10
     if "-" in stem and stem.replace("-", "_").lower() in _aliases:
         return _parse_word(plain.replace(stem, stem.replace("-", "_"), 1))
-    if plain.lower() in TREC_CUTS:
-        return [_resolve(TREC_CUTS[plain.lower()], word) @ cutoff for cutoff in TREC_CUTOFFS]
     at = re.search(r"@([^()]*)$", plain)
     if at and not re.fullmatch(r"\d+(\.\d+)?", at[1], re.ASCII):
         raise MeasureError(f"'{word}': a cutoff is one whole number from 1 on, as in nDCG@10.")
-    expression = _parse_expression(plain)
-    if expression is not None:
-        return [_from_ast(expression, word)]
     dotted = re.fullmatch(r"(\w+)\.(.+)", plain)  # trec_eval: ndcg_cut.5,10 and rbp.p=0.8; ranx: rbp.95
     if dotted:
         return [_with_argument(_resolve(dotted[1], word), part, word) for part in dotted[2].split(",")]
-    raise _unknown(word)
+    return [_from_ast(_parse_expression(plain), word)]
 
 
-def _from_ast(node: ast.expr, word: str) -> Measure:
+def _from_ast(node: ast.expr | None, word: str) -> Measure:
     match node:
         case ast.BinOp(left=left, op=ast.MatMult(), right=ast.Constant(value=int(cutoff) | float(cutoff))):
             found = _from_ast(left, word)
@@ -244,8 +234,6 @@ def _from_ast(node: ast.expr, word: str) -> Measure:
             raise MeasureError(f"'{word}': parameters have names, as in P(rel=2).")
         case ast.Name(id=name):
             return _resolve(name, word)
-        case ast.Attribute(value=ast.Name(id=name), attr=part):
-            return _with_argument(_resolve(name, word), part, word)
     raise _unknown(word)
 
 
@@ -257,10 +245,8 @@ def _resolve(name: str, word: str) -> Measure:
         canonical, _, params = known.partition(":")
         found = _registry[canonical]
         return _with_argument(found, params, word) if params else found
-    if name.lower() in TREC_CUTS:  # with its cutoff after a dot
-        return _resolve(TREC_CUTS[name.lower()], word)
     cut = re.fullmatch(r"(.+?)(?:_at)?_(\d{1,18})", name)  # MTEB: ndcg_at_10; trec_eval prints ndcg_cut_10
-    if cut and cut[1].lower() in (_aliases | TREC_CUTS):
+    if cut and cut[1].lower() in _aliases:
         return _resolve(cut[1], word) @ int(cut[2])
     if _register_catalogue():
         return _resolve(name, word)

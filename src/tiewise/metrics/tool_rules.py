@@ -16,7 +16,9 @@ from pathlib import Path
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
+from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, TrecName
 from tiewise.results.optional import installed
 from tiewise.ties.orders import ORDERS
 
@@ -117,21 +119,18 @@ _TREC_10 = Rule("docid-desc", missing="error", labels="cut")
 _TREC_9 = Rule("docid-desc", "float32", labels="error")  # as pytrec_eval reads labels
 _NDEVAL = Rule("docid-asc")
 
+#: What trec_eval has had since version 9; our Hits is its num_rel_ret.
+_OLD_NAMES = (TrecName(c.Hits), *(entry for name, entry in NAMES.items() if name not in NEW_NAMES))
+
 
 def _in_trec_eval(measure: Measure) -> bool:
-    """Whether trec_eval has the measure: ERR, F, AUC and the like it has not, RR and Hits only for the whole list."""
+    """Whether trec_eval has had the measure since version 9."""
     if _is(measure, c.nDCG):
         return measure.uncut == c.nDCG
     if _is(measure, c.AP):
         return getattr(measure, "norm", "all") == "all"
-    if _is(measure, c.RR, c.Hits):
-        return measure.cutoff is None
-    if _is(measure, c.P, c.R, c.Success, c.RelativeP):
-        return measure.cutoff is not None
-    sets = (c.SetP, c.SetR, c.SetRelativeP, c.SetF, c.SetAP, c.Utility)
-    counts = (c.NumQ, c.NumRet, c.NumRel, c.NumRelRet, c.NumNonrelJudgedRet)
-    others = (c.Rprec, c.RprecMult, c.Bpref, c.infAP, c.IPrec, c.ElevenPointAP, c.binG, c.G, c.RnDCG, c.nDCGRel)
-    return _is(measure, *sets, *counts, *others, c.GMAP, c.GMBpref)
+    needs_cutoff = {entry.each == "cutoff" for entry in _OLD_NAMES if type(entry.measure) is type(measure)}
+    return (measure.cutoff is not None) in needs_cutoff
 
 
 def _trec_eval(measure: Measure) -> Rule | None:
@@ -163,9 +162,6 @@ _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
 )
 
 
-_USER_MODELS = (c.SDCG, c.INSQ, c.INST, c.BPM, c.NERR8, c.NERR9, c.NERR10, c.NERR11)
-
-
 def _ndeval(measure: Measure) -> Rule | None:
     """ndeval has diversity measures alone, with cutoffs up to 20."""
     has = measure.needs_subtopics and (not measure.takes_cutoff or 1 <= (measure.cutoff or 0) <= 20)
@@ -175,7 +171,7 @@ def _ndeval(measure: Measure) -> Rule | None:
 def _ir_measures(measure: Measure) -> Rule | None:
     if _ndeval(measure):
         return replace(_NDEVAL, missing="zero")
-    if _is(measure, *_USER_MODELS):
+    if isinstance(measure, UserModel):
         return Rule("given", missing="zero")
     if _is(measure, c.Accuracy):
         return Rule("given")

@@ -14,11 +14,10 @@ from typing import Any, Literal
 from tiewise.errors import MeasureError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.names import TREC_CUTOFFS
 from tiewise.results.wording import count_noun
 
 __all__ = [
-    *("LONG_MAX", "NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName"),
+    *("LONG_MAX", "NAMES", "NEW_NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName"),
     *("name_of", "parse_long", "parse_name", "split_name"),
 ]
 
@@ -111,7 +110,10 @@ class TrecName:
         return found
 
 
-def _at_cutoffs(measure: Measure, defaults: tuple[int, ...] = TREC_CUTOFFS) -> TrecName:
+CUTOFFS = (5, 10, 15, 20, 30, 100, 200, 500, 1000)
+
+
+def _at_cutoffs(measure: Measure, defaults: tuple[int, ...] = CUTOFFS) -> TrecName:
     return TrecName(measure, "cutoff", defaults)
 
 
@@ -164,6 +166,9 @@ NAMES: dict[str, TrecName] = {
     "unj": _at_cutoffs(c.Unj, (5, 10, 20)),
 }
 
+#: Those that pytrec_eval, with version 9, does not have.
+NEW_NAMES = ("dcg", "yaap", "rbp", "rbp_resid", "unj")
+
 _OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
 _SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map set_F"
 
@@ -193,13 +198,15 @@ def split_name(word: str) -> tuple[str, str | None]:
 def parse_name(word: str) -> list[Measure]:
     """The measures of a nickname, or of a name with parameters that is not spelled like one of ours; else none.
 
-    ``P``, ``recall`` and others without a cutoff are those of the whole list.
+    ``P``, ``recall`` and others without a cutoff are those of the whole list; ``ndcg_cut`` and ``map_cut`` have nine.
 
     >>> parse_name("Rprec_mult.0.5,2"), parse_name("set")[-1], parse_name("P")
     ([RprecMult(multiple=0.5), RprecMult(multiple=2)], SetF, [])
     """
-    if word in NICKNAMES:
-        pairs = (pair for name in NICKNAMES[word] for pair in NAMES[name].expand(name, None))
+    needs_cutoff = word.lower() in ("ndcg_cut", "map_cut")
+    if needs_cutoff or word in NICKNAMES:
+        names = [word.lower()] if needs_cutoff else NICKNAMES[word]
+        pairs = (pair for name in names for pair in NAMES[name].expand(name, None))
         return [measure for _, measure in pairs if measure is not None]
     name, text = split_name(word)
     if not name or name == "rbp":

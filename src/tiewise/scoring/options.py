@@ -11,7 +11,7 @@ import numpy as np
 from tiewise.errors import InputError
 
 __all__ = [
-    *("ACTIVATIONS", "FUNCTIONS", "PAIR_FUNCTIONS", "PRECISIONS", "SCORE_DTYPES"),
+    *("ACTIVATIONS", "FUNCTIONS", "HIGH_PRECISIONS", "PAIR_FUNCTIONS", "PRECISIONS", "SCORE_DTYPES"),
     *("as_int", "check_choice", "check_pair_function", "check_precision", "require_int"),
 ]
 
@@ -20,7 +20,8 @@ ACTIVATIONS = ("sigmoid", "softmax")
 PAIR_FUNCTIONS = ("dot", "cosine", "euclidean", "maxsim", "hamming")
 FUNCTIONS = (*ACTIVATIONS, *PAIR_FUNCTIONS)
 
-PRECISIONS = ("float32", "float64", "native")
+HIGH_PRECISIONS = ("float32", "float64")
+PRECISIONS = (*HIGH_PRECISIONS, "native")
 
 #: The types to which scores can be rounded; float8 is e4m3.
 SCORE_DTYPES = ("float16", "bfloat16", "float8")

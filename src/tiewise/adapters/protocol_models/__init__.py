@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from tiewise.adapters.protocol_models.loading import (
 )
 from tiewise.adapters.protocol_models.saved_scores import AGAIN, SavedScores
 from tiewise.adapters.protocol_models.text_collections import TextCollection, read_collection
-from tiewise.adapters.transformers import QWEN3_RERANKER, Scores
+from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.analysis.protocols import Row
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
@@ -235,17 +236,14 @@ class _Rows:
     # -- rerankers ----------------------------------------------------------------------------------------------------
 
     def _reranked(self, dtype: str, names: Mapping[str, str]) -> dict[str, Row]:
-        pairs, loaded = self._texts.pairs, dict[str, Any]()
+        pairs, load = self._texts.pairs, cache(self._loader.reranker)
         parts = math.ceil(len(pairs) / self._size)
 
         def compute(part: int) -> dict[str, Any]:
-            if not loaded:
-                loaded["model"] = self._loader.reranker(dtype)
+            score, layer = load(dtype)
             chunk = pairs[part * self._size : (part + 1) * self._size]
-            texts = [(self._texts.queries[query], self._texts.docs[doc]) for query, doc in chunk]
-            scores = loaded["model"].score(texts)
-            found = {field.name: getattr(scores, field.name) for field in fields(Scores)}
-            return found if part + 1 < parts else found | loaded["model"].last_layer()
+            scores = score([(self._texts.queries[query], self._texts.docs[doc]) for query, doc in chunk])
+            return {**vars(scores), **(layer.weights() if part + 1 == parts else {})}
 
         def done(part: int) -> None:
             self._report(min(self._size, len(pairs) - part * self._size))
@@ -267,7 +265,7 @@ class _Rows:
     # -- bi-encoders --------------------------------------------------------------------------------------------------
 
     def _embedded(self, dtype: str, names: Mapping[str, str]) -> dict[str, Row]:
-        loaded = dict[str, Any]()
+        load = cache(self._loader.encoder)
         chunks = [
             (key, role, ids[start : start + self._size])
             for key, role, ids in (("queries", "query", self._ids["queries"]), ("docs", "document", self._ids["docs"]))
@@ -275,11 +273,9 @@ class _Rows:
         ]
 
         def compute(part: int) -> dict[str, Any]:
-            if not loaded:
-                loaded["model"] = self._loader.encoder(dtype)
             key, role, ids = chunks[part]
             texts = self._texts.queries if role == "query" else self._texts.docs
-            return {key: loaded["model"].encode([texts[one] for one in ids], role)}
+            return {key: load(dtype)([texts[one] for one in ids], role)}
 
         found = self._saved.tensors(dtype, len(chunks), compute, lambda part: self._report(len(chunks[part][2])))
         for key, ids in self._ids.items():

@@ -11,14 +11,16 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tiewise.adapters.last_layer import LastLayer
 from tiewise.adapters.protocol_models.text_collections import reaching_the_hub
-from tiewise.adapters.transformers import QWEN3_RERANKER, Prompt, Scores
+from tiewise.adapters.transformers import QWEN3_RERANKER, Scores, high_precision
 from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
 from tiewise.results.optional import need
@@ -152,12 +154,25 @@ class Loader:
             raise InputError(f"{self.name}: compares vectors by {found}. Supported are cosine, dot and euclidean.")
         return found
 
-    def encoder(self, dtype: str) -> Encoder:
-        """The bi-encoder in a type."""
-        return Encoder(self, self._load_sentence_transformers("SentenceTransformer", dtype))
+    def encoder(self, dtype: str) -> Callable[[Sequence[str], str], Any]:
+        """A bi-encoder in a type: vectors of the texts of a role, query or document, in the model's own type."""
+        model = self._load_sentence_transformers("SentenceTransformer", dtype)
+        if self.max_length is not None and getattr(model, "max_seq_length", None):
+            model.max_seq_length = min(self.max_length, model.max_seq_length)
+        prompts = {**(getattr(model, "prompts", None) or {}), **(self.prompts or {})}
+        options = {"batch_size": self.batch_size, "convert_to_tensor": True, "show_progress_bar": False}
 
-    def reranker(self, dtype: str) -> Scorer:
-        """The reranker in a type."""
+        def encode(texts: Sequence[str], role: str) -> Any:
+            prompt = (prompts.get(role) or "").replace("{instruction}", self.instruction or "")
+            return model.encode(list(texts), prompt=prompt, **options)
+
+        return encode
+
+    def reranker(self, dtype: str) -> tuple[Callable[[Sequence[tuple[str, str]]], Scores], LastLayer]:
+        """A reranker in a type: scores of pairs, with the logits and hidden states behind them, and its last layer."""
+        options: dict[str, Any] = {"batch_size": self.batch_size, "keep": True}
+        if self.kind != "classifier":
+            options["instruction"] = self.instruction
         if self.kind == "cross-encoder":
             from tiewise.adapters.sentence_transformers import high_precision as view_of
 
@@ -165,28 +180,25 @@ class Loader:
             if self.max_length is not None:
                 model.max_length = self.max_length
             view = view_of(model)
-            return Scorer(self, view.scores, view._last_layer())
-        from tiewise.adapters.transformers import high_precision
-
-        torch, library = (
-            need("torch", "Running a model", "transformers"),
-            need("transformers", "Running a model", "transformers"),
-        )
+            return partial(view.scores, **options), view._last_layer()
+        torch, library = (need(name, "Running a model", "transformers") for name in ("torch", "transformers"))
         kind = library.AutoModelForCausalLM if self.kind == "yes-no" else library.AutoModelForSequenceClassification
         with _loading(self.name):
             tokenizer = library.AutoTokenizer.from_pretrained(self.folder, trust_remote_code=self.trust_remote_code)
             model = kind.from_pretrained(
                 self.folder, dtype=getattr(torch, dtype), trust_remote_code=self.trust_remote_code
             )
-        prompt: dict[str, Any] = {"prompt": self._prompt()} if self.kind == "yes-no" else {}
-        found = high_precision(model.to(self.device).eval(), tokenizer, max_length=self._limit(tokenizer), **prompt)
-        return Scorer(self, found.predict, found.layer)
+        prompt = QWEN3_RERANKER
+        if self.kind == "yes-no":
+            prompt = replace(prompt, yes=self.yes, no=self.no, **(self.prompts or {}))
+        limits = self.max_length, getattr(tokenizer, "model_max_length", None)
+        max_length = min((limit for limit in limits if limit is not None), default=None)
+        found = high_precision(model.to(self.device).eval(), tokenizer, max_length=max_length, prompt=prompt)
+        return partial(found.predict, **options), found.layer
 
     def _load_sentence_transformers(self, kind: str, dtype: str) -> Any:
-        library, torch = (
-            need("sentence_transformers", "Running a model", "sentence-transformers"),
-            need("torch", "Running a model", "transformers"),
-        )
+        library = need("sentence_transformers", "Running a model", "sentence-transformers")
+        torch = need("torch", "Running a model", "transformers")
         with _loading(self.name):
             model = getattr(library, kind)(
                 str(self.folder),
@@ -198,57 +210,6 @@ class Loader:
             if type(module).__name__ == "StaticEmbedding":  # it is loaded in the type of its file
                 module.to(getattr(torch, dtype))
         return model
-
-    def _prompt(self) -> Prompt:
-        return replace(QWEN3_RERANKER, yes=self.yes, no=self.no, **(self.prompts or {}))
-
-    def _limit(self, tokenizer: Any) -> int | None:
-        """The longest input: what was asked for, or what the model can take if that is less."""
-        own = getattr(tokenizer, "model_max_length", None)
-        limits = [limit for limit in (self.max_length, own) if limit is not None]
-        return min(limits, default=None)
-
-
-class Encoder:
-    """A bi-encoder in a type: vectors of texts."""
-
-    def __init__(self, loader: Loader, model: Any):
-        self.loader, self.model = loader, model
-        if loader.max_length is not None and getattr(model, "max_seq_length", None):
-            model.max_seq_length = min(loader.max_length, model.max_seq_length)
-
-    def encode(self, texts: Sequence[str], role: str) -> Any:
-        """The vectors of texts of a role, query or document, in the model's own type."""
-        own = getattr(self.model, "prompts", None) or {}
-        before = (self.loader.prompts or {}).get(role, own.get(role) or "")
-        prompt = before.replace("{instruction}", self.loader.instruction or "")
-        return self.model.encode(
-            list(texts),
-            prompt=prompt,
-            batch_size=self.loader.batch_size,
-            convert_to_tensor=True,
-            show_progress_bar=False,
-        )
-
-
-class Scorer:
-    """A reranker in a type: scores of pairs at every level, with the logits and hidden states behind them."""
-
-    def __init__(self, loader: Loader, predict: Any, layer: Any):
-        self.loader, self._predict, self._layer = loader, predict, layer
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> Scores:
-        """The scores of pairs of texts."""
-        told = {} if self.loader.kind == "classifier" else {"instruction": self.loader.instruction}
-        scores: Scores = self._predict(list(pairs), batch_size=self.loader.batch_size, keep=True, **told)
-        return scores
-
-    def last_layer(self) -> dict[str, Any]:
-        """The weights of the last layer, as `scoring.head` takes them."""
-        rows = slice(None) if self._layer.rows is None else self._layer.rows
-        module = self._layer.module
-        found = {"weight": module.weight.detach()[rows]}
-        return found if module.bias is None else found | {"bias": module.bias.detach()[rows]}
 
 
 @contextmanager

@@ -35,56 +35,53 @@ class SavedScores:
         except OSError as error:
             raise InputError(f"{self.folder}: cannot be made ({error.strerror or error}).") from None
         remove_stale(self.folder)
-        self._check_settings()
+        if (self.folder / "settings.json").exists():
+            self._check_settings(self.folder / "settings.json")
 
-    def _check_settings(self) -> None:
+    def _check_settings(self, path: Path) -> None:
         """Require the settings of earlier calls."""
-        assert self.folder is not None
-        path = self.folder / "settings.json"
-        if path.exists():
-            try:
-                earlier = dict(json.loads(path.read_text(encoding="utf-8")))
-            except ValueError:
-                raise InputError(f"{path}: is damaged. Delete the folder, and it is computed again.") from None
-            for name, value in self._settings.items():
-                if earlier.get(name) != value:
-                    what = {"model_revision": "another revision of the model", "data_files": "other texts"}.get(name)
-                    what = what or f"{spell_option(name, earlier.get(name))}, not {value!r}"
-                    raise InputError(f"{path}: these scores are of {what}. Choose another folder, or delete this one.")
+        try:
+            earlier = dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError:
+            raise InputError(f"{path}: is damaged. Delete the folder, and it is computed again.") from None
+        for name, value in self._settings.items():
+            if earlier.get(name) != value:
+                what = {"model_revision": "another revision of the model", "data_files": "other texts"}.get(name)
+                what = what or f"{spell_option(name, earlier.get(name))}, not {value!r}"
+                raise InputError(f"{path}: these scores are of {what}. Choose another folder, or delete this one.")
 
     def tensors(self, name: str, parts: int, compute: Callable[[int], Tensors], done: Callable[[int], None]) -> Tensors:
         """The tensors of all parts, joined; `compute` makes those of a part that is not there yet."""
         torch = need("torch", "Running a model", "transformers")
-        whole = None if self.folder is None else self.folder / f"{name}.safetensors"
+        whole = self._path(name)
+        paths = [self._path(f"{name}.part{part:05}") for part in range(parts)]
         if whole is not None and whole.exists():
-            found = self._read(whole, name)
+            joined = self._read(whole, name)
             for part in range(parts):
-                self._part(name, part).unlink(missing_ok=True)
                 done(part)
-            return found
-        made = []
-        for part in range(parts):
-            path = None if self.folder is None else self._part(name, part)
-            if path is not None and path.exists():
-                made.append(self._read(path, name))
-            else:
-                made.append({key: value.detach().cpu().contiguous() for key, value in compute(part).items()})
-                if path is not None:
+        else:
+            made = []
+            for part, path in enumerate(paths):
+                if path is not None and path.exists():
+                    made.append(self._read(path, name))
+                else:
+                    made.append({key: value.detach().cpu().contiguous() for key, value in compute(part).items()})
                     self._write(path, name, made[-1])
-            done(part)
-        keys = dict.fromkeys(key for one in made for key in one)
-        joined = {key: torch.cat([one[key] for one in made if key in one]) for key in keys}
-        if whole is not None:
+                done(part)
+            keys = dict.fromkeys(key for one in made for key in one)
+            joined = {key: torch.cat([one[key] for one in made if key in one]) for key in keys}
             self._write(whole, name, joined)
-            for part in range(parts):
-                self._part(name, part).unlink(missing_ok=True)
+        for path in paths:
+            if path is not None:
+                path.unlink(missing_ok=True)
         return joined
 
-    def _part(self, name: str, part: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"{name}.part{part:05}.safetensors"
+    def _path(self, stem: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{stem}.safetensors"
 
-    def _write(self, path: Path, name: str, tensors: Tensors) -> None:
+    def _write(self, path: Path | None, name: str, tensors: Tensors) -> None:
+        if path is None:
+            return
         library = need("safetensors.torch", "Saving scores", "precision")
         settings = path.parent / "settings.json"
         if not settings.exists():  # not before there are scores: a call that fails leaves none

@@ -17,8 +17,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
-
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, warn
@@ -91,14 +89,13 @@ class TextCollection:
     @cached_property
     def judged(self) -> list[str]:
         """The queries that have judgments, in the order of the data."""
-        known = set(self.qrels.queries)
-        return [query for query in self.queries if query in known]
+        return [query for query in self.queries if query in self.qrels.query_index]
 
     @cached_property
     def pairs(self) -> list[tuple[str, str]]:
         """The ids of each judged query and each of its candidates."""
-        known = set(self.qrels.queries)
-        return [(query, doc) for query, docs in (self.candidates or {}).items() if query in known for doc in docs]
+        judged = [(query, docs) for query, docs in (self.candidates or {}).items() if query in self.qrels.query_index]
+        return [(query, doc) for query, docs in judged for doc in docs]
 
     @cached_property
     def fingerprint(self) -> str:
@@ -146,28 +143,32 @@ def read_collection(
 
 
 def _read_folder(folder: Path) -> TextCollection:
-    queries, corpus = (_find(folder, f"{name}.jsonl", (f"{name}.jsonl*",)) for name in ("queries", "corpus"))
-    judged = _find(folder, "qrels", ("qrels.*", "qrels/test.*", "qrels/*"))
-    candidates = _find(folder, "", ("candidates.*",))
-    assert queries is not None
-    assert corpus is not None
-    assert judged is not None
+    queries, corpus = (_require(folder, f"{name}.jsonl", f"{name}.jsonl*") for name in ("queries", "corpus"))
+    judged = _require(folder, "qrels", "qrels.*", "qrels/test.*", "qrels/*")
+    candidates = _find(folder, "candidates.*")
     where = {"queries": str(queries), "docs": str(corpus), "qrels": str(judged), "candidates": str(candidates)}
-    lists = None if candidates is None else _read_candidates(candidates)
+    lists = None
+    if candidates is not None:
+        lists = {query: list(docs) for query, docs in read_run(candidates).to_dict().items()}
     texts = _read_texts(queries), _read_texts(corpus)
     return TextCollection(folder.resolve().name, *texts, read_qrels(judged), lists, where)
 
 
-def _find(folder: Path, what: str, patterns: Sequence[str]) -> Path | None:
-    """The only file of the first pattern that has one; an error if it is needed and there is none."""
+def _require(folder: Path, what: str, *patterns: str) -> Path:
+    found = _find(folder, *patterns)
+    if found is None:
+        raise InputError(f"{folder}: holds no {what}. {CONTENTS}.")
+    return found
+
+
+def _find(folder: Path, *patterns: str) -> Path | None:
+    """The only file of the first pattern that has one."""
     for pattern in patterns:
         found = sorted(path for path in folder.glob(pattern) if path.is_file())
         if len(found) > 1:
             raise InputError(f"{folder}: holds {' and '.join(path.name for path in found[:2])}. Keep one of them.")
         if found:
             return found[0]
-    if what:
-        raise InputError(f"{folder}: holds no {what}. {CONTENTS}.")
     return None
 
 
@@ -195,15 +196,6 @@ def _read_texts(path: Path) -> dict[str, str]:
 def _text_of(row: Mapping[str, Any]) -> str:
     """The title and the text, as BEIR joins them."""
     return f"{row.get('title') or ''} {row['text']}".strip()
-
-
-def _read_candidates(path: Path) -> dict[str, list[str]]:
-    run = read_run(path)
-    lists = {}
-    for place, query in enumerate(run.queries):
-        rows = np.arange(run.offsets[place], run.offsets[place + 1])
-        lists[query] = list(run.ids(rows))
-    return lists
 
 
 # -- data sets of the hub -----------------------------------------------------------------------------------------

@@ -7,8 +7,7 @@ with a GPU and torch computes there.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -19,7 +18,7 @@ from tiewise import scoring
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, positions
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.results.optional import need
 from tiewise.results.wording import list_examples
@@ -54,14 +53,6 @@ class Vectors:
         matrix = vectors_to_matrix(table.column(vectors), f"{source}: column '{vectors}'")
         return Vectors(ids_to_list(table.column(ids), f"{source}: column '{ids}'"), matrix, source)
 
-    @contextmanager
-    def name_source(self) -> Iterator[None]:
-        """Prefix errors with the source of the vectors."""
-        try:
-            yield
-        except InputError as error:
-            raise InputError(*(f"{self.source}: {problem}" for problem in error.problems)) from None
-
 
 @dataclass(frozen=True)
 class VectorCounter(ShardCounter):
@@ -91,7 +82,7 @@ class VectorCounter(ShardCounter):
             operands = self._query_matrix, self._to_device(docs.matrix), self.qrels
             options: dict[str, Any] = {"fn": self.fn, "precision": self.precision}
             options |= {"query_ids": self.queries.ids, "doc_ids": docs.ids}
-            with docs.name_source():
+            with prefix_errors(docs.source):
                 if scores is None:
                     own = scoring.judged_scores(*operands, **options)
                 else:
@@ -137,7 +128,7 @@ def read_query_vectors(given: QueryVectors, fn: str = "dot", precision: str = "f
         except (TypeError, ValueError):
             raise InputError("Give the queries as a Parquet file, an Arrow table, or a pair (ids, matrix).") from None
         queries = Vectors(list(ids), np.asarray(matrix), "queries")
-    with queries.name_source():
+    with prefix_errors(queries.source):
         storage: Any = make_storage(queries.matrix, "queries", fn)
         scoring.Collection(storage, fn=fn, precision=precision).scorer(storage)
         Ids(queries.ids, len(queries.matrix), "query")

@@ -20,12 +20,12 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
-from tiewise.adapters.last_layer import check_precision
 from tiewise.adapters.sentence_transformers.evaluators import RerankingEvaluator, RetrievalEvaluator
 from tiewise.adapters.sentence_transformers.heads import Head
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
 from tiewise.errors import InputError
 from tiewise.results.optional import installed
+from tiewise.scoring.options import HIGH_PRECISIONS, check_choice
 
 __all__ = [
     "HighPrecisionCrossEncoder",
@@ -66,9 +66,9 @@ def high_precision(
     the embeddings; it has no levels and labels. `explain()` of the view says what is computed in which precision.
     """
     library = package()
-    if level is not None and level not in scoring.LEVELS:
-        raise InputError(f"Unknown level {level!r}. Use one of: {', '.join(scoring.LEVELS)}.")
-    check_precision(precision)
+    if level is not None:
+        check_choice(level, tuple(scoring.LEVELS), f"level {level!r}")
+    check_choice(precision, HIGH_PRECISIONS, f"precision {precision!r}")
     if isinstance(model, (CrossEncoderView, SentenceTransformerView)):
         raise InputError("This is a high-precision view already. Give the original model.")
     if isinstance(model, library.CrossEncoder):
@@ -97,7 +97,7 @@ def high_precision(
 
 def _make_view(model: Any, name: str) -> Any:
     """An object of the model's class and our mixin that shares all attributes of the model."""
-    mixin, base, _ = _CLASSES[name]
+    mixin, base = _CLASSES[name]
     cls: Any = type(name, (mixin, type(model)), {"__module__": __name__})
     if type(model) is getattr(package(), base):
         cls = globals().get(name) or __getattr__(name)
@@ -108,30 +108,24 @@ def _make_view(model: Any, name: str) -> Any:
     return view
 
 
-#: Our classes: the mixin, the library's class, and the modules that have it in different versions.
-_CLASSES: dict[str, tuple[type, str, tuple[str, ...]]] = {
-    "HighPrecisionCrossEncoder": (CrossEncoderView, "CrossEncoder", ("",)),
-    "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer", ("",)),
-    "TieAwareInformationRetrievalEvaluator": (
-        RetrievalEvaluator,
-        "InformationRetrievalEvaluator",
-        (".sentence_transformer.evaluation", ".evaluation"),
-    ),
-    "TieAwareRerankingEvaluator": (
-        RerankingEvaluator,
-        "CrossEncoderRerankingEvaluator",
-        (".cross_encoder.evaluation",),
-    ),
+#: Our classes: the mixin, and the library's class.
+_CLASSES: dict[str, tuple[type, str]] = {
+    "HighPrecisionCrossEncoder": (CrossEncoderView, "CrossEncoder"),
+    "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer"),
+    "TieAwareInformationRetrievalEvaluator": (RetrievalEvaluator, "InformationRetrievalEvaluator"),
+    "TieAwareRerankingEvaluator": (RerankingEvaluator, "CrossEncoderRerankingEvaluator"),
 }
+#: The library's modules that have such a class, in one version or another.
+_MODULES = ("", ".sentence_transformer.evaluation", ".cross_encoder.evaluation", ".evaluation")
 
 
 def __getattr__(name: str) -> Any:
     """One of our classes, made of our mixin and the library's class, and stored here, so that it can be pickled."""
     if name not in _CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    mixin, base, modules = _CLASSES[name]
+    mixin, base = _CLASSES[name]
     library = package()
-    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in modules)
+    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in _MODULES)
     cls = next(filter(None, found), None)
     if cls is None:
         raise InputError(f"sentence-transformers {library.__version__} has no {base}. Update it.")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, package
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, TiewiseWarning
+from tiewise.errors import InputError, warn
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -114,12 +113,10 @@ class RetrievalEvaluator(TieAwareEvaluator):
             )
         relevant = [document for query in self.queries_ids for document in self.relevant_docs[query]]
         if not set(self.corpus_ids).intersection(relevant):
-            warnings.warn(
+            warn(
                 f"None of the relevant documents is in the corpus, so every number is 0. They are "
                 f"{_list_ids(relevant)}, and the corpus has {_list_ids(self.corpus_ids)}. Ids must be the same in "
-                "both, and of the same type.",
-                TiewiseWarning,
-                stacklevel=2,
+                "both, and of the same type."
             )
 
     def embed_inputs(self, model: Any, sentences: Any, encode_fn_name: str | None = None, **kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from tiewise.adapters.last_layer import (
     resolve_label,
 )
 from tiewise.adapters.replicas import Change, make_replica
-from tiewise.adapters.transformers import Reranker, Scores, last_position_options
+from tiewise.adapters.transformers import Reranker, Scores
 from tiewise.errors import InputError
 
 __all__ = ["CrossEncoderReranker", "Head"]
@@ -154,15 +154,11 @@ class CrossEncoderReranker(Reranker):
                 "predict() of high_precision(model, level)."
             )
         super().__init__(model.model, model.tokenizer, head.layer(model), head.precision, None)
-        self._cross_encoder, self._tokens = model, head.tokens
+        self._cross_encoder = model
         two_tokens = head.tokens is not None and len(head.tokens) == 2
         self.fn = "softmax" if two_tokens or (head.labels > 1 and head.labels_compete) else "sigmoid"
         self.positive = 1 if two_tokens else head.label()
         self._activation = head.own if head.labels == 1 else None
-        self.logit_text, self.score_text = "the logit", "its activation"
-
-    def _options(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
-        return {} if self._tokens is None else last_position_options(self.model, self.tokenizer, inputs)
 
     def _tokenize(self, pairs: Sequence[tuple[str, str]], instruction: str | None) -> Mapping[str, Any]:
         model = self._cross_encoder
@@ -175,7 +171,7 @@ class CrossEncoderReranker(Reranker):
 
     def _native(self, own: Any) -> Any:
         if self._activation is None:
-            return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
+            return super()._native(own)
         return self._activation(own if self.fn == "sigmoid" else own[:, 1] - own[:, 0])
 
     def _scores(self, own: Any, recomputed: Any) -> Scores:
