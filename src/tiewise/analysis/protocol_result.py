@@ -65,19 +65,6 @@ PROTOCOL_COLUMNS = {
     "bytes": "of a stored document vector",
     "seconds": "for all queries",
 }
-#: The keys of `Protocol.to_dict` and of JSON.
-PROTOCOL_KEYS = {
-    "queries": "the number of queries that all rows have",
-    "reference": "the row that others are compared with",
-    "oblivious": "the order of the oblivious values",
-    "cutoff": "of the overlap",
-    "max_loss": "the largest loss allowed",
-    "worst": "what one query can lose",
-    "choice": "the row to take",
-    "sentence": "what the table says",
-    "notes": "what a reader should know",
-    "rows": "the columns above",
-}
 
 
 class Agreement(NamedTuple):

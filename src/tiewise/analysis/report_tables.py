@@ -53,16 +53,6 @@ REPORT_COLUMNS = {
     "standard_error": "the standard error of `expected`, if that was sampled",
 }
 
-#: The keys of `Report.to_dict` and of JSON.
-REPORT_KEYS = {
-    "provenance": "version, files with their SHA-256, options, and how many queries and rows were there or tied",
-    "sentence": "what ties do to the numbers, and what to report",
-    "notes": "what a reader should know",
-    "measures": "by measure the mean over queries: expected, ci, minimum, maximum, std, oblivious, range, bias, z, "
-    "residual, cut, and how each was found",
-    "queries": "with `-q`: the same by measure and query",
-}
-
 EXPLANATION = (
     "value: the mean over all orders of tied documents, that of a random order. ±95%: half of the interval for other "
     "queries of the same kind (Student's t), for one run alone: runs have their queries in common, so two of them are "

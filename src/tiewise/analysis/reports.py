@@ -14,7 +14,7 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.analysis.tool_values import ToolTable, ToolValue
+from tiewise.analysis.tool_values import ToolTable, ToolValue, queries_counted_by
 from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
@@ -446,11 +446,7 @@ class Report(Result):
             return unknown("refuses labels that are not whole numbers")
         own = rule.measure or measure
         per_query = evaluation.in_order(own, rule)
-        kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
-        if rule.missing == "skip":
-            kept &= evaluation.ties.present
-        if rule.skips_no_relevant:
-            kept &= evaluation.grouped(own).relevant(own) > 0
+        kept = queries_counted_by(rule, own, evaluation)
         if per_query is not None:
             kept &= ~np.isnan(per_query)  # where it is not defined, the query is left out
         if per_query is None or mean is None or not kept.any():
