@@ -143,6 +143,19 @@ class Table:
         return cls(columns, [tuple(record[column.name] for column in columns) for record in records])
 
     @classmethod
+    def of_rows(
+        cls, columns: Mapping[Column, Callable[[Any], Any]], rows: Iterable[Any], view: View, **fields: Any
+    ) -> Table:
+        """A table of objects, of which each column shows something; what a view does not want is not computed.
+
+        >>> columns = {Column("name"): str.upper, Column("length", shown="wide"): len}
+        >>> Table.of_rows(columns, ["bm25"], View()).records()
+        [{'name': 'BM25'}]
+        """
+        empty = cls(tuple(columns), [], **fields).choose(view)
+        return replace(empty, rows=[tuple(columns[column](row) for column in empty.columns) for row in rows])
+
+    @classmethod
     def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
         """A table with a row for each name and value; the values of a nested mapping follow its name.
 

@@ -52,6 +52,7 @@ T = TypeVar("T")
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
 MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
+ATOL = 1e-12  #: smaller differences are rounding of sums
 MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
@@ -62,6 +63,7 @@ class NumberFormat:
 
     digits: int = 4
     leading_zero: bool = True
+    factor: float = 1  #: by which numbers are multiplied: points are hundredths
 
     def number(self, value: float | None) -> str:
         """A number; a negative one that rounds to zero has no sign.
@@ -72,7 +74,7 @@ class NumberFormat:
         """
         if value is None:
             return MISSING
-        text = f"{abs(value):.{self.digits}f}"
+        text = f"{abs(self.factor * value):.{self.digits}f}"
         sign = MINUS if value < 0 and float(text) else ""
         return sign + (text.removeprefix("0") if not self.leading_zero and text.startswith("0.") else text)
 
@@ -99,7 +101,7 @@ class NumberFormat:
             return MISSING
         if tiny and value and not self.differ(value, 0.0):
             return tiny
-        return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
+        return "0" if abs(value) <= ATOL else f"{MINUS if value < 0 else '+'}{self.number(abs(value))}"
 
     def end(self, value: float) -> str:
         """An end of an interval of differences; what rounds to zero says on which side of zero it is.
@@ -110,7 +112,7 @@ class NumberFormat:
         """
         if self.differ(value, 0.0):
             return self.number(value)
-        return "0" if abs(value) <= 1e-12 else "<0" if value < 0 else ">0"
+        return "0" if abs(value) <= ATOL else "<0" if value < 0 else ">0"
 
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.
