@@ -148,7 +148,7 @@ def paper_section(documents: Mapping[str, Mapping[str, Any]], numbers: NumberFor
     models = {
         model: {row["row"]: row for row in one["rows"] if row["measure"] == measure} for model, one in documents.items()
     }
-    shown = {
+    shown: dict[str, Callable[[Mapping[str, Any]], str]] = {
         "obl": lambda row: numbers.number(row["oblivious"]),
         "E": lambda row: numbers.number(row["expected"]),
         "range": lambda row: format_size(row["range"], numbers),
