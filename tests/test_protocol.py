@@ -257,7 +257,7 @@ def test_the_table_and_its_sentence():
     assert lines[2] == "| row | tied | obl | E | range | bias | to float32 ±95% | differ |"
     assert lines[4:7] == [
         "| float32 | 0% | 83.33 | 83.33 | 0 | 0 |  |  |",
-        "| bfloat16 | 100% | 83.33 | 83.33 | 33.33 | 0 | 0 ±62.10 | 2 |",
+        "| bfloat16 | 100% | 83.33 | 83.33 | 33.33 | 0 | 0 ±62.84 | 2 |",
         "| bfloat16 + hps | 0% | 83.33 | 83.33 | 0 | 0 | 0 | 0 |",
     ]
     biased = {**RUNS, "bfloat16": {**BFLOAT16, "q": {"a": 0.5, "b": 0.5}}}
@@ -279,7 +279,7 @@ def test_there_is_a_sentence_without_bias_levels_and_largest_loss():
     )
     changed = {**rows, "c": {**FLOAT32, "r": {"a": 1.0, "b": 0.5}}}
     found = tw.protocol(QRELS, changed, "RR", complete=True)
-    assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±71.71."
+    assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±70.52."
     assert found.to_markdown().rstrip().endswith("±71.71.\n\nFor a choice add max\\_loss=0.01.")
     assert "For a choice" not in tw.protocol(QRELS, changed, "RR", complete=True, max_loss=0.1).to_markdown()
     tied = tw.protocol(QRELS, {"a": FLOAT32, "b": BFLOAT16}, "RR", complete=True)

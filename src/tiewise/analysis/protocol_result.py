@@ -13,7 +13,8 @@ import numpy as np
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.protocol_tables import FRACTIONS, POINTS, describe_protocol, paper_section, protocol_section
 from tiewise.analysis.reports import Report
-from tiewise.analysis.significance import ATOL, loss_bounds, max_t_intervals
+from tiewise.analysis.significance import ATOL, loss_bounds
+from tiewise.analysis.simultaneous import Family
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
@@ -236,10 +237,11 @@ class Protocol(Result):
         if others:
             values: Floats = np.stack([each[name].expected - whole for name in others], axis=1)
             lower, upper = loss_bounds(values, self.worst_loss(measure), seed=self._seed)
-            low, high = max_t_intervals(values, seed=self._seed) if len(values) > 1 else (None, None)
+            columns = np.column_stack([whole, *(each[name].expected for name in others)])
+            family = Family([columns], [np.ones(len(whole), dtype=bool)], baseline=0, seed=self._seed)
             means = sum_over_queries(values) / len(values)
             for at, name in enumerate(others):
-                ends = (None if low is None else float(low[at]), None if high is None else float(high[at]))
+                ends = family.test(at + 1, 0).ci or (None, None)
                 differs = int(np.count_nonzero(np.abs(values[:, at]) > ATOL))
                 found[name] = Difference(float(means[at]), *ends, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}

@@ -24,7 +24,6 @@ __all__ = [
     "check_confidence",
     "effect_size",
     "loss_bounds",
-    "max_t_intervals",
     "max_t_quantile",
     "permutation_test",
     "queries_for_loss",
@@ -148,7 +147,7 @@ def loss_bounds(
     def lower(values: Floats) -> Floats:
         extended = np.vstack([values, np.full((1, values.shape[1]), -worst)])
         error = extended.std(axis=0, ddof=1) / math.sqrt(len(extended))
-        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, confidence, seed=seed) * error, -worst)
+        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, confidence, seed) * error, -worst)
 
     return lower(differences), np.maximum(-lower(-differences), differences.mean(axis=0))
 
@@ -173,23 +172,10 @@ def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float =
     return bisect_left(range(high), True, lo=1, key=is_enough)
 
 
-def max_t_intervals(values: Floats, confidence: float = 0.95, *, seed: int = 0) -> tuple[Floats, Floats]:
-    """Two-sided intervals of the mean of each column, which hold for all columns at once (max-t).
-
-    >>> low, high = max_t_intervals(np.array([[0.0], [0.1], [0.2]]))
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([-0.148], [0.348])
-    """
-    mean, n = values.mean(axis=0), len(values)
-    half = max_t_quantile(values, confidence, two_sided=True, seed=seed) * values.std(axis=0, ddof=1) / math.sqrt(n)
-    return mean - half, mean + half
-
-
-def max_t_quantile(values: Floats, confidence: float, *, two_sided: bool = False, seed: int = 0) -> float:
+def max_t_quantile(values: Floats, confidence: float, seed: int = 0) -> float:
     """The quantile of the largest of the columns' t-statistics, if queries are normally distributed with mean 0.
 
-    The columns have the correlation of `values`. One column: Student's quantile; several: from seeded draws. With
-    `two_sided`, it is the quantile of the largest absolute value.
+    The columns have the correlation of `values`. One column: Student's quantile; several: from seeded draws.
 
     >>> round(max_t_quantile(np.arange(10.0)[:, None], 0.95), 3)
     1.833
@@ -197,7 +183,7 @@ def max_t_quantile(values: Floats, confidence: float, *, two_sided: bool = False
     from scipy.special import stdtrit
 
     freedom = len(values) - 1
-    single = float(stdtrit(freedom, (1 + confidence) / 2 if two_sided else confidence))
+    single = float(stdtrit(freedom, confidence))
     centred = values - values.mean(axis=0)
     norm = np.sqrt((centred**2).sum(axis=0))
     scaled = centred[:, norm > ATOL] / norm[norm > ATOL]
@@ -210,7 +196,6 @@ def max_t_quantile(values: Floats, confidence: float, *, two_sided: bool = False
     step = max(MEMORY_LIMIT // len(root), 1)
     for first in range(0, NORMAL_DRAWS, step):
         size = min(step, NORMAL_DRAWS - first)
-        drawn = rng.standard_normal((size, len(root))) @ root
-        largest[first : first + size] = (np.abs(drawn) if two_sided else drawn).max(axis=1)
+        largest[first : first + size] = (rng.standard_normal((size, len(root))) @ root).max(axis=1)
     largest /= np.sqrt(rng.chisquare(freedom, NORMAL_DRAWS) / freedom)
     return max(float(np.quantile(largest, confidence)), single)
