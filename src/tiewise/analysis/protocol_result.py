@@ -241,9 +241,9 @@ class Protocol(Result):
             family = Family([columns], [np.ones(len(whole), dtype=bool)], baseline=0, seed=self._seed)
             means = sum_over_queries(values) / len(values)
             for at, name in enumerate(others):
-                ends = family.test(at + 1, 0).ci or (None, None)
+                low, high = family.test(at + 1, 0).ci or (None, None)
                 differs = int(np.count_nonzero(np.abs(values[:, at]) > ATOL))
-                found[name] = Difference(float(means[at]), *ends, float(lower[at]), float(upper[at]), differs)
+                found[name] = Difference(float(means[at]), low, high, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}
 
     def worst_loss(self, measure: Measure) -> float:

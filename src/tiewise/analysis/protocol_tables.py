@@ -16,7 +16,7 @@ from tiewise.results.estimates import is_wide
 from tiewise.results.latex import fits_page
 from tiewise.results.model import BEST, CUT, Cell, Column, Paragraph, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import MISSING, NumberFormat, count_noun, format_percent, join_names, spell_option
+from tiewise.results.wording import MISSING, THREE, NumberFormat, count_noun, format_percent, join_names, spell_option
 from tiewise.ties.orders import ORDER_NAMES
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = ["FRACTIONS", "POINTS", "describe_protocol", "format_size", "paper_section", "protocol_section"]
 
 POINTS, FRACTIONS = NumberFormat(2, leading_zero=False, factor=100), NumberFormat(4, leading_zero=False)
-THREE = NumberFormat(3, leading_zero=False)
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 

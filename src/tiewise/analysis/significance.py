@@ -35,6 +35,8 @@ __all__ = [
 ATOL = 1e-12
 #: The highest confidence: with more, random draws are too few.
 MAX_CONFIDENCE = 0.999
+#: The confidence of bounds for losses.
+CONFIDENCE = 0.95
 #: The draws of the largest of several t-statistics: its quantile has a standard error of about 0.01.
 NORMAL_DRAWS = 100_000
 #: The permutation test is exact up to this many differences other than 0, else so many flips are drawn.
@@ -45,10 +47,10 @@ MAX_BLOCKS = 20_000
 MEMORY_LIMIT = 1 << 22
 
 
-def check_confidence(confidence: Any, name: str = "confidence") -> None:
-    """Require 0 < confidence ≤ 0.999; `name` is the name of the option."""
+def check_confidence(confidence: Any) -> None:
+    """Require 0 < confidence ≤ 0.999."""
     if not isinstance(confidence, Real) or not 0 < float(confidence) <= MAX_CONFIDENCE:
-        raise InputError(f"{name} lies between 0 and {MAX_CONFIDENCE}, such as 0.95, not {confidence!r}.")
+        raise InputError(f"confidence lies between 0 and {MAX_CONFIDENCE}, such as 0.95, not {confidence!r}.")
 
 
 # -- one pair ---------------------------------------------------------------------------------------------------------
@@ -125,10 +127,8 @@ def sum_in_blocks(values: Floats, seed: int) -> Floats:
 # -- bounds for several columns at once ------------------------------------------------------------------------------
 
 
-def loss_bounds(
-    differences: Floats, worst: float = 1.0, *, confidence: float = 0.95, seed: int = 0
-) -> tuple[Floats, Floats]:
-    """A lower and an upper bound on the mean of each column, each of which holds for all columns at once.
+def loss_bounds(differences: Floats, worst: float = 1.0, *, seed: int = 0) -> tuple[Floats, Floats]:
+    """A 95% lower and an upper bound on the mean of each column, each of which holds for all columns at once.
 
     `differences` has a row for each query and a column for each system: its value less that of a reference. Few queries
     that differ say little about rare large losses. So the lower bound is that of the queries and one more, in which
@@ -147,12 +147,12 @@ def loss_bounds(
     def lower(values: Floats) -> Floats:
         extended = np.vstack([values, np.full((1, values.shape[1]), -worst)])
         error = extended.std(axis=0, ddof=1) / math.sqrt(len(extended))
-        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, confidence, seed) * error, -worst)
+        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, CONFIDENCE, seed) * error, -worst)
 
     return lower(differences), np.maximum(-lower(-differences), differences.mean(axis=0))
 
 
-def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float = 0.95) -> int:
+def queries_for_loss(max_loss: float, worst: float = 1.0) -> int:
     """The least number of queries that can show a loss below `max_loss`, if none of them loses (see `loss_bounds`).
 
     >>> [queries_for_loss(loss) for loss in (0.02, 0.01, 0.005)]
@@ -164,7 +164,7 @@ def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float =
         return 1
 
     def is_enough(n: int) -> bool:  # the mean of these and one that loses `worst`, and its error, are worst / (n + 1)
-        return bool(worst * (1 + stdtrit(n, confidence)) / (n + 1) < max_loss)
+        return bool(worst * (1 + stdtrit(n, CONFIDENCE)) / (n + 1) < max_loss)
 
     high = 1
     while not is_enough(high):

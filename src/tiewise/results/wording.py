@@ -18,11 +18,13 @@ from typing import Any, Generic, TypeVar
 
 __all__ = [
     "LINE_WIDTH",
+    "MAX_NAMED",
     "MINUS",
     "MIN_WIDTH",
     "MISSING",
     "PLAIN",
     "SHORT",
+    "THREE",
     "NumberFormat",
     "add_zeros",
     "cached_by_spelling",
@@ -54,6 +56,7 @@ MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
 ATOL = 1e-12  #: smaller differences are rounding of sums
 MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
+MAX_NAMED = 5  #: the most runs that a note names
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 
@@ -156,6 +159,7 @@ _NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 SHORT = NumberFormat(4, leading_zero=False)  #: .3629, as sentences write numbers
+THREE = NumberFormat(3, leading_zero=False)  #: .363, as tables write them
 
 
 def add_zeros(text: str) -> str:
@@ -431,7 +435,7 @@ def list_examples(items: Iterable[object], limit: int = 3, total: int | None = N
     return ", ".join(quoted[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> list[str]:
+def merge_notes(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
     """The notes of several runs, each once, after the names of the runs that have it.
 
     >>> merge_notes([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
@@ -442,9 +446,11 @@ def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> l
         runs += 1
         for note in own:
             names_by_note.setdefault(note, []).append(name)
-    return [
-        f"all {runs:,} runs: {note}"
-        if limit < len(names) == runs
-        else f"{', '.join(names[:limit])}{f' and {len(names) - limit:,} more' if len(names) > limit else ''}: {note}"
-        for note, names in names_by_note.items()
-    ]
+
+    def describe(names: list[str]) -> str:
+        if MAX_NAMED < len(names) == runs:
+            return f"all {runs:,} runs"
+        more = len(names) - MAX_NAMED
+        return ", ".join(names[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+    return [f"{describe(names)}: {note}" for note, names in names_by_note.items()]

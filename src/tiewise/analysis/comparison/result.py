@@ -41,7 +41,7 @@ from tiewise.results.latex import render_latex
 from tiewise.results.model import Section, Table
 from tiewise.results.rows import Rows
 from tiewise.results.view import View
-from tiewise.results.wording import NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
+from tiewise.results.wording import MAX_NAMED, NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 
 __all__ = ["COMPARISON_COLUMNS", "MAX_SYSTEMS", "Compared"]
 
@@ -51,7 +51,6 @@ MAX_SYSTEMS, MAX_CACHED = 200, 2000
 MAX_RANKED_BY_PAIRS = 50
 #: A run that is behind may be behind because more of its first documents are not judged: this share more.
 MIN_UNJUDGED = 0.05
-MAX_NAMED = 5  #: the most runs that a note names
 
 _RANKS_ARE_BOUNDS = (
     "Ranks by ties are bounds then; the column ranks_reached of a ranking says whether an order is known that "

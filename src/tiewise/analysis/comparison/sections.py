@@ -22,8 +22,10 @@ from tiewise.results.estimates import format_measured, format_statistic, format_
 from tiewise.results.model import CUT, Cell, Column, Paragraph, Part, Section, Table, columns_of
 from tiewise.results.view import View
 from tiewise.results.wording import (
+    MAX_NAMED,
     MISSING,
     SHORT,
+    THREE,
     NumberFormat,
     count_noun,
     format_percent,
@@ -38,10 +40,8 @@ if TYPE_CHECKING:
 __all__ = ["comparison_section", "pair_section"]
 
 MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, and listed on demand
-MAX_NAMED = 5  #: the most systems that a sentence names
 MAX_COLUMNS = 5  #: the most systems that the table of tools has
 MIN_DIGITS, MAX_DIGITS = 3, 6
-THREE = NumberFormat(3, leading_zero=False)
 
 ORDER_KINDS = {
     "independent": "each run's ties on their own",
