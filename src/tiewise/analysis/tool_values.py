@@ -101,7 +101,7 @@ class ToolTable(Result, Sequence[ToolValue]):
         return Section([table])
 
     def _records(self, view: View) -> Table:
-        return Table.of_records([name for name in TOOL_COLUMNS if name != "run"], map(asdict, self))
+        return ToolTables({"": self})._records(view).drop("run")
 
     def _document(self, view: View) -> dict[str, Any]:
         return {"rows": self._records(view).records()}

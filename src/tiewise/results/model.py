@@ -215,6 +215,10 @@ class Table:
         rows = [tuple(row[place] for place in kept) for row in self.rows]
         return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
 
+    def drop(self, *names: str) -> Table:
+        """The same table without some columns, by name."""
+        return self.take_columns(place for place, column in enumerate(self.columns) if column.name not in names)
+
     def without_bars(self) -> Table:
         """The same table without columns of bars, for formats that cannot draw."""
         drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
