@@ -28,6 +28,7 @@ __all__ = [
     "permutation_test",
     "queries_for_loss",
     "sum_in_blocks",
+    "symmetric_root",
     "unadjusted_tests",
 ]
 
@@ -189,9 +190,7 @@ def max_t_quantile(values: Floats, confidence: float, seed: int = 0) -> float:
     scaled = centred[:, norm > ATOL] / norm[norm > ATOL]
     if scaled.shape[1] < 2:
         return single
-    # The symmetric root of the correlations, which is unique: any other would make the draws depend on the machine.
-    share, axes = np.linalg.eigh(scaled.T @ scaled)
-    root = (axes * np.sqrt(np.where(share > 1e-10, share, 0.0))) @ axes.T
+    root = symmetric_root(scaled)
     rng, largest = np.random.default_rng([seed, 3]), np.empty(NORMAL_DRAWS)
     step = max(MEMORY_LIMIT // len(root), 1)
     for first in range(0, NORMAL_DRAWS, step):
@@ -199,3 +198,16 @@ def max_t_quantile(values: Floats, confidence: float, seed: int = 0) -> float:
         largest[first : first + size] = (rng.standard_normal((size, len(root))) @ root).max(axis=1)
     largest /= np.sqrt(rng.chisquare(freedom, NORMAL_DRAWS) / freedom)
     return max(float(np.quantile(largest, confidence)), single)
+
+
+def symmetric_root(columns: Floats) -> Floats:
+    """As many rows as columns, with the same products of columns.
+
+    The symmetric root is unique: any other would make draws depend on the machine.
+
+    >>> symmetric_root(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])).round(6).tolist()
+    [[5.0, 0.0], [0.0, 2.0]]
+    """
+    share, axes = np.linalg.eigh(columns.T @ columns)
+    root: Floats = (axes * np.sqrt(np.where(share > 1e-10 * share.max(), share, 0.0))) @ axes.T
+    return root

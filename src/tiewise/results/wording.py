@@ -102,20 +102,20 @@ class NumberFormat:
         """
         if value is None:
             return MISSING
-        if tiny and value and not self.differ(value, 0.0):
+        if abs(value) <= ATOL:
+            return "0"
+        if tiny and not self.differ(value, 0.0):
             return tiny
-        return "0" if abs(value) <= ATOL else f"{MINUS if value < 0 else '+'}{self.number(abs(value))}"
+        return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}"
 
     def end(self, value: float) -> str:
-        """An end of an interval of differences; what rounds to zero says on which side of zero it is.
+        """An end of an interval of differences with its sign; what rounds to zero says on which side of zero it is.
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.end(-0.0042), short.end(-0.00026), short.end(0.0), short.end(0.00026)
         ('−.004', '<0', '0', '>0')
         """
-        if self.differ(value, 0.0):
-            return self.number(value)
-        return "0" if abs(value) <= ATOL else "<0" if value < 0 else ">0"
+        return self.signed(value, tiny="<0" if value < 0 else ">0")
 
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.

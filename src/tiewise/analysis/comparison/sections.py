@@ -346,8 +346,7 @@ def _interval(ends: Sequence[float | None] | None, numbers: NumberFormat) -> str
     """An interval of differences; an end that rounds to 0 says on which side of 0 it is."""
     if ends is None or None in ends:
         return MISSING
-    shown = (numbers.signed(end) if numbers.differ(end, 0.0) else numbers.end(end) for end in ends if end is not None)
-    return f"[{', '.join(shown)}]"
+    return f"[{', '.join(numbers.end(end) for end in ends if end is not None)}]"
 
 
 def _ties_answer(pair: PairComparison) -> str:
