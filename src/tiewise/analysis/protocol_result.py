@@ -11,11 +11,17 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiewise.analysis.incomplete_runs import cut_note
-from tiewise.analysis.protocol_tables import FRACTIONS, POINTS, describe_protocol, paper_section, protocol_section
+from tiewise.analysis.protocol_tables import (
+    POINTS,
+    describe_order,
+    describe_protocol,
+    paper_section,
+    protocol_section,
+)
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, loss_bounds
 from tiewise.analysis.simultaneous import Family
-from tiewise.caching import cached_property
+from tiewise.caching import cached_method, cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics.aggregation import sum_over_queries
@@ -27,7 +33,7 @@ from tiewise.results.estimates import is_wide
 from tiewise.results.latex import render_latex
 from tiewise.results.model import Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import count_noun, merge_notes
+from tiewise.results.wording import SHORT, count_noun, merge_notes
 
 __all__ = ["Agreement", "Difference", "MeasuredRow", "Protocol", "Verdict"]
 
@@ -130,7 +136,7 @@ class Protocol(Result):
         self.max_loss, self.worst, self._seed, self._numbers = max_loss, worst, seed, POINTS
         _ = self._estimates  # an error now, if rows have no query in common
         if worst is not None:
-            _ = self._differences  # or if a query loses more
+            _ = [self._differences(measure) for measure in measures]  # or if a query loses more
 
     def __repr__(self) -> str:
         what = "no judgments"
@@ -155,7 +161,7 @@ class Protocol(Result):
 
     def difference(self, row: str, measure: str | Measure | None = None) -> Difference:
         """A row less the reference."""
-        return self._differences[self._find_measure(measure)][self.row(row).name]
+        return self._differences(self._find_measure(measure))[self.row(row).name]
 
     def verdict(self, row: str) -> Verdict | None:
         """Whether a row keeps the reference's quality, in the first measure, up to `max_loss`; None without one.
@@ -187,11 +193,11 @@ class Protocol(Result):
 
         Where those of the reference are not known, every row may be chosen. None without `max_loss`, or if no row is.
         """
-        kept = [name for name in self.candidates if self.verdict(name) == "keeps"]
+        kept = [name for name in self._candidates if self.verdict(name) == "keeps"]
         return min(kept, key=lambda name: (self.row(name).bytes or 0.0, -self.difference(name).lower), default=None)
 
     @property
-    def candidates(self) -> list[str]:
+    def _candidates(self) -> list[str]:
         """The rows that save bytes; if those of the reference are not known, all but the reference."""
         whole = self.row(self.reference).bytes
         others = [row for row in self._rows.values() if row.name != self.reference]
@@ -225,18 +231,15 @@ class Protocol(Result):
             }
         return found
 
-    @cached_property
-    def _differences(self) -> dict[Measure, dict[str, Difference]]:
-        return {measure: self._compare(measure) for measure in self.measures}
-
-    def _compare(self, measure: Measure) -> dict[str, Difference]:
+    @cached_method
+    def _differences(self, measure: Measure) -> dict[str, Difference]:
         each = self._estimates[measure]
         whole = each[self.reference].expected
         others = [name for name in each if name != self.reference]
         found = {self.reference: Difference(0.0, None, None, 0.0, 0.0, 0)}
         if others:
             values: Floats = np.stack([each[name].expected - whole for name in others], axis=1)
-            lower, upper = loss_bounds(values, self.worst_loss(measure), seed=self._seed)
+            lower, upper = loss_bounds(values, self._worst_loss(measure), seed=self._seed)
             columns = np.column_stack([whole, *(each[name].expected for name in others)])
             family = Family([columns], [np.ones(len(whole), dtype=bool)], baseline=0, seed=self._seed)
             means = sum_over_queries(values) / len(values)
@@ -246,7 +249,7 @@ class Protocol(Result):
                 found[name] = Difference(float(means[at]), low, high, float(lower[at]), float(upper[at]), differs)
         return {name: found[name] for name in each}
 
-    def worst_loss(self, measure: Measure) -> float:
+    def _worst_loss(self, measure: Measure) -> float:
         """What one query can lose: 1, the reference's largest value, or, of a measure below 0, the largest loss."""
         if self.worst is not None:
             return self.worst
@@ -256,6 +259,11 @@ class Protocol(Result):
         return max(1.0, float(reference.max()), lost)
 
     # -- what is shown --------------------------------------------------------------------------------------------
+
+    @property
+    def order_name(self) -> str:
+        """What the order of the oblivious values is called."""
+        return describe_order(self.oblivious or "")
 
     @property
     def cut_note(self) -> str:
@@ -286,7 +294,7 @@ class Protocol(Result):
         '| float32 | 0% | 1.0000 | 1.0000 | 0 | 0 |'
         """
         made = copy(self)
-        made._numbers = FRACTIONS
+        made._numbers = SHORT
         return made
 
     def _section(self, view: View) -> Section:

@@ -1,6 +1,6 @@
 """What people read of a protocol: a table for each measure, a few sentences, and the table of a paper.
 
-Numbers are points, hundredths of a measure with two digits (`POINTS`), or fractions with four (`FRACTIONS`).
+Numbers are points, hundredths of a measure with two digits (`POINTS`), or fractions with four (`SHORT`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,16 @@ from tiewise.ties.orders import ORDER_NAMES
 if TYPE_CHECKING:
     from tiewise.analysis.protocol_result import Difference, Protocol
 
-__all__ = ["FRACTIONS", "POINTS", "describe_protocol", "format_size", "paper_section", "protocol_section"]
+__all__ = [
+    "POINTS",
+    "describe_order",
+    "describe_protocol",
+    "format_size",
+    "paper_section",
+    "protocol_section",
+]
 
-POINTS, FRACTIONS = NumberFormat(2, leading_zero=False, factor=100), NumberFormat(4, leading_zero=False)
+POINTS = NumberFormat(2, leading_zero=False, factor=100)
 
 # -- tables -----------------------------------------------------------------------------------------------------------
 
@@ -43,7 +50,7 @@ def _table(found: Protocol, measure: Measure | None, numbers: NumberFormat, view
     if measure is None:
         title = f"similarity to {found.reference} · no judgments"
         return Table.of_rows(columns | _cost_columns(found, wide=False), found.rows, view, title=title)
-    obl = "" if found.oblivious is None else f" · obl: {_order_name(found.oblivious)}"
+    obl = "" if found.oblivious is None else f" · obl: {found.order_name}"
     title = f"{_unit(measure, numbers)} · {_queries(found)}{obl} · reference {found.reference}"
     columns |= _statistic_columns(found, measure, numbers)
     if len(found.rows) > 1:
@@ -122,7 +129,7 @@ def _cost_columns(found: Protocol, *, wide: bool) -> Cells:
 def _legend(found: Protocol) -> str:
     """What the columns of the wide table mean."""
     timed = " and ".join(dict.fromkeys(row.timed for name in found.rows if (row := found.row(name)).timed))
-    losses = {f"{found.worst_loss(measure):g}": None for measure in found.measures}
+    losses = {f"{found._worst_loss(measure):g}": None for measure in found.measures}
     return (
         "CV: std / E. differ: queries with another value. bounds: 95% on each side, for all rows at once, with one "
         f"more query that loses or gains {' or '.join(losses)}. RBO, RBR, overlap: with the ranking of "
@@ -157,7 +164,7 @@ def paper_section(documents: Mapping[str, Mapping[str, Any]], numbers: NumberFor
     if oblivious is None:
         del shown["obl"], shown["bias"]
     else:
-        obl, bias = f"obl: {_order_name(oblivious)}; ", "; bias: obl − E"
+        obl, bias = f"obl: {describe_order(oblivious)}; ", "; bias: obl − E"
     legend = f"{obl}E: expected over all orders of ties; range: highest − lowest{bias}"
     names = list(dict.fromkeys([reference, *(name for rows in models.values() for name in rows)]))
 
@@ -276,10 +283,10 @@ def _describe_choice(found: Protocol, numbers: NumberFormat) -> str:
         size = "" if chosen is None or whole is None else f": {chosen:,.0f} bytes a vector instead of {whole:,.0f}"
         bound = f"95% bound for all rows: {numbers.signed(difference.lower)}"
         return f"Choose {choice}{size}. It loses less than {loss}{', if anything' * (difference.mean >= 0)} ({bound})."
-    if not found.candidates:
+    if not found._candidates:
         return f"Stay with {found.reference}: no row has smaller vectors."
-    needed = queries_for_loss(found.max_loss, found.worst_loss(found.measures[0]))
-    unknown = [name for name in found.candidates if found.verdict(name) == "unknown"]
+    needed = queries_for_loss(found.max_loss, found._worst_loss(found.measures[0]))
+    unknown = [name for name in found._candidates if found.verdict(name) == "unknown"]
     if unknown and len(found.estimates(found.reference)) < needed:
         return f"{_queries(found)} cannot show that a loss is below {loss}; at least {needed:,} could."
     kept = [name for name in found.rows if found.verdict(name) == "keeps"]
@@ -323,7 +330,7 @@ def _queries(found: Protocol) -> str:
     return count_noun(len(found.estimates(found.reference)), "query", "queries")
 
 
-def _order_name(oblivious: str) -> str:
+def describe_order(oblivious: str) -> str:
     """What the order of the oblivious values is called."""
     return ORDER_NAMES.get(oblivious, f"as {oblivious} prints it")
 
