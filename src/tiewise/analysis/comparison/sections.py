@@ -83,12 +83,13 @@ def _compare_two(compared: Compared, view: View) -> tuple[str, list[Part]]:
     pairs, measures = list(compared.pairs()), {measure.name: measure for measure in compared.measures}
     expected = [[compared.estimate(name, pair.measure).expected for name in (pair.a, pair.b)] for pair in pairs]
     numbers = max((_digits(two, view) for two in expected), key=lambda one: one.digits)
-    columns: Cells = _MEASURE if len(pairs) > 1 else {}
-    columns |= {
+    values: Cells = {
         Column("a_expected", "A", "right"): lambda pair: _value(compared, pair.a, measures[pair.measure], numbers),
         Column("b_expected", "B", "right"): lambda pair: _value(compared, pair.b, measures[pair.measure], numbers),
     }
-    columns |= _difference_columns(_family_level(compared), numbers) | _pair_columns(numbers)
+    columns = values | _difference_columns(_family_level(compared), numbers) | _pair_columns(numbers)
+    if len(pairs) > 1:
+        columns = _MEASURE | columns
     measure = f"{pairs[0].measure} · " if len(pairs) == 1 else ""
     title = f"{measure}{pairs[0].a} (A) against {pairs[0].b} (B) · {_queries(compared)}"
     return title, [Table.of_rows(columns, pairs, view), *(pair.verdict for pair in pairs)]
