@@ -15,8 +15,7 @@ import click
 
 import tiewise as tw
 from tiewise.analysis.options import Options
-from tiewise.analysis.protocol_latex import paper_table
-from tiewise.analysis.protocol_result import Scaled
+from tiewise.analysis.protocol_tables import POINTS, paper_section
 from tiewise.analysis.protocols import check_settings
 from tiewise.cli import options
 from tiewise.cli.command import SHORT, argument, command, option
@@ -25,6 +24,7 @@ from tiewise.cli.output import screen, write
 from tiewise.cli.program import print_note
 from tiewise.errors import InputError, MissingExtraError
 from tiewise.io.compression import save
+from tiewise.results.latex import render_latex
 from tiewise.results.optional import installed
 from tiewise.results.view import View
 
@@ -115,7 +115,7 @@ def model_command(
         except KeyboardInterrupt:
             print_note(f"What is finished is kept in {folder}. The same command goes on from there.")
             raise
-        latex = paper_table(found | _read_others(folder, found), Scaled())
+        latex = render_latex(paper_section(found | _read_others(folder, found), POINTS))
         save(folder / "table.tex", [latex.encode()])
 
 
