@@ -33,7 +33,7 @@ __all__ = ["break_ties"]
 @options.output_path()
 @options.quiet
 def break_ties(
-    run: Path, order: str, seed: int, input_format: str | None, distances: bool, output: Path, quiet: bool
+    run: Path, order: str, seed: int, input_format: str | None, distances: bool, path: Path, quiet: bool
 ) -> None:
     """Break the ties of a run, for tools that need a strict order.
 
@@ -42,9 +42,9 @@ def break_ties(
 
     This is one order out of many. A tool then measures that order, not the run.
     """
-    check_writable(output)
+    check_writable(path)
     tied = as_run(run, format=input_format, distances=distances)
-    tw.write_run(tw.break_ties(tied, order=order, seed=seed), output)
+    tw.write_run(tw.break_ties(tied, order=order, seed=seed), path)
     if not quiet:
         how = f"seed {seed}" if order == "random" else f"order {order}"
         print_note(f"{format_percent(tied.tied_share)} of {len(tied):,} rows were tied; {how}.")

@@ -23,11 +23,10 @@ def render(
     *,
     notes: Sequence[str] = (),
     colour: bool = False,
-    added: dict[str, Any] | None = None,
 ) -> str | bytes:
     """A result as text that ends with a line break, or as bytes (Parquet).
 
-    `notes` are shown to people beside those of the result; `added` are more keys of JSON.
+    `notes` are shown to people beside those of the result.
     """
     match format:
         case "table" | "markdown":
@@ -45,8 +44,7 @@ def render(
         case "json":
             with spelled_for_shell(False):  # as `to_dict` does
                 document = result._to_dict(view)
-            first = {name: document.pop(name) for name in ("schema",) if name in document}
-            return data_formats.render_json(data_formats.round_floats(first | (added or {}) | document, view.digits))
+            return data_formats.render_json(data_formats.round_floats(document, view.digits))
         case "jsonl":
             return data_formats.render_json_lines(_records(result, view), view.digits)
         case "parquet":

@@ -108,7 +108,7 @@ def score(
     renamed: Sequence[str],
     query_ids: Path | None,
     doc_ids: Path | None,
-    output: Path,
+    path: Path,
     quiet: bool,
 ) -> None:
     """Make a run from embeddings, from logits, or from hidden states and the weights of the last layer.
@@ -120,7 +120,7 @@ def score(
     """
     from tiewise.cli.progress import progress
 
-    check_writable(output)
+    check_writable(path)
     arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
         if _are_vectors(arrays, fn, level):
@@ -133,7 +133,7 @@ def score(
             run = _score_pairs(arrays, fn, level, precision, positive)
     if not len(run):
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
-    tw.write_run(run, output)
+    tw.write_run(run, path)
     if not quiet:
         print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 

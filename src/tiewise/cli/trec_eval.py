@@ -17,7 +17,6 @@ from tiewise.analysis.trec_lists import TrecLists
 from tiewise.caching import cached_property
 from tiewise.cli import options
 from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, command, complete_from, option
-from tiewise.cli.inputs import check_stdin_once
 from tiewise.cli.output import write
 from tiewise.cli.program import EAGER, print_note, show_version
 from tiewise.data.columns import Floats
@@ -138,7 +137,6 @@ def trec_eval(
     Options, names of measures, order of lines and numbers are those of trec_eval.
     """
     chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
-    check_stdin_once([qrels, run])
     judged, source = as_qrels(qrels), as_source(run)
     notes = []
     if not judged.has_whole_labels:
