@@ -10,7 +10,7 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_notes, read_lines
+from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_note, read_lines
 from tiewise.cli.command import SHORT, CommandGroup, argument, command, option
 from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output
@@ -140,8 +140,8 @@ def vectors_command(
         )
     how["reference"] = reference and options.spell_dtypes(reference)
     if str(qrels) != "none":
-        ids = {("queries", "--query-ids", "query_ids"): query_names, ("documents", "--doc-ids", "doc_ids"): doc_names}
-        warned += numbered_notes([what for what, names in ids.items() if names is None])
+        ids = {"query_ids": query_names, "doc_ids": doc_names}
+        warned += numbered_note([role for role, names in ids.items() if names is None])
     write_protocol(qrels, made, output, warned, **how)
 
 
@@ -185,7 +185,7 @@ def logits_command(
     **how: Any,
 ) -> None:
     """Compare ways to compute the last step of a reranker from saved logits."""
-    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids}, PAIR_ROLES)
+    arrays = Arrays(files, renamed, query_ids=query_ids, doc_ids=doc_ids, roles=PAIR_ROLES)
     if "logits" not in arrays and "hidden" not in arrays:
         arrays.require("logits", instead=", or those of hidden and weight")
     given = {
@@ -193,14 +193,9 @@ def logits_command(
     }
     first = given["logits" if "logits" in given else "hidden"]
     pairs = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
-    if query_ids is None:
-        arrays.require("query", instead=", or give --query-ids FILE")
-    if doc_ids is None:
-        arrays.require("doc", instead=", or give --doc-ids FILE")
-    ids = (
-        arrays.ids("queries", "--query-ids", "query", pairs, "pairs"),
-        arrays.ids("documents", "--doc-ids", "doc", pairs, "pairs"),
-    )
+    for role in ("query", "doc"):
+        arrays.require_ids(role)
+    ids = [arrays.ids(role, pairs, "pairs") for role in ("query", "doc")]
     rows = tw.rows.logits(*ids, **given, fn=fn, positive=positive, levels=levels or None)
     write_protocol(qrels, rows, output, **how)
 

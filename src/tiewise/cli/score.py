@@ -121,7 +121,7 @@ def score(
     from tiewise.cli.progress import progress
 
     check_writable(path)
-    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids})
+    arrays = Arrays(files, renamed, query_ids=query_ids, doc_ids=doc_ids)
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
         if _are_vectors(arrays, fn, level):
             if positive is not None:
@@ -174,8 +174,8 @@ def _score_vectors(arrays: Arrays, fn: str, level: str | None, precision: Any, k
     queries, docs = arrays.require_finite("queries", "docs")
     settings: dict[str, Any] = {"fn": fn, "precision": precision, "progress": callback, **masks}
     if queries.ndim and docs.ndim:
-        settings["query_ids"] = arrays.ids("queries", "--query-ids", "query_ids", len(queries), "queries")
-        settings["doc_ids"] = arrays.ids("documents", "--doc-ids", "doc_ids", len(docs), "documents")
+        settings["query_ids"] = arrays.ids("query_ids", len(queries), "queries")
+        settings["doc_ids"] = arrays.ids("doc_ids", len(docs), "documents")
     return scoring.search(queries, docs, k, **settings)
 
 
@@ -195,10 +195,8 @@ def _score_pairs(arrays: Arrays, fn: str | None, level: str | None, precision: A
     logits, fn, positive = _check_classes(logits, fn, positive)
     compute = scoring.score if level == "score" else scoring.logit
     values = compute(logits, fn=fn, positive=positive, precision=precision)
-    if arrays.id_files["--query-ids"] is None:
-        arrays.require("query", instead=", or give --query-ids FILE")
-    query = arrays.ids("queries", "--query-ids", "query", len(values), "pairs")
-    docs = arrays.ids("documents", "--doc-ids", "doc", len(values), "pairs")
+    arrays.require_ids("query")
+    query, docs = (arrays.ids(role, len(values), "pairs") for role in ("query", "doc"))
     docs = np.arange(len(values)) if docs is None else docs
     return tw.Run.from_columns(query, docs, np.asarray(values, dtype=np.float64))
 

@@ -15,7 +15,7 @@ from tiewise.results.wording import PLAIN
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["ProtocolPlots", "losses"]
+__all__ = ["ProtocolPlots", "first_rows", "losses"]
 
 #: Vectors whose bytes differ by less than this factor stand side by side, this factor apart on the logarithmic axis.
 SAME_SIZE, BESIDE = 1.15, 1.12
@@ -53,18 +53,18 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     document = found.to_dict() if isinstance(found, Protocol) else found
     if "measure" not in document["rows"][0]:
         raise InputError("Without judgments no row has a loss to draw: give qrels.")
-    rows = _first_rows(document)
+    rows = first_rows(document)
     if len(rows) < 2:
         raise InputError("There is only the reference: no other row has a loss to draw.")
-    places, ticks = _place(rows)
-    loss, has_bytes = document["max_loss"], _has_bytes(rows)
+    loss, has_bytes = document["max_loss"], all(row["bytes"] for row in rows)
+    places, ticks = _place(rows, by_bytes=has_bytes)
     data = inline_data(
         {
             "name": [row["row"] for row in rows],
             "place": places,
             "bytes": [row["bytes"] for row in rows],
             **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected")},
-            "kind": ["reference", *map(_kind, rows[1:])],
+            "kind": ["reference", *(row.get("verdict") or "unknown" for row in rows[1:])],
         }
     )
     alt, measure = load_altair(), rows[0]["measure"]
@@ -111,19 +111,10 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     )
 
 
-def _first_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def first_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows of the first measure, the reference first."""
     rows = [row for row in document["rows"] if row["measure"] == document["rows"][0]["measure"]]
     return sorted(rows, key=lambda row: row["row"] != document["reference"])
-
-
-def _has_bytes(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return all(row["bytes"] for row in rows)
-
-
-def _kind(row: Mapping[str, Any]) -> str:
-    """The verdict; without a largest loss there is none."""
-    return row.get("verdict") or "unknown"
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names: bool) -> list[float]:
@@ -137,9 +128,9 @@ def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names:
     return [low, high]
 
 
-def _place(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], dict[int, str]]:
+def _place(rows: Sequence[Mapping[str, Any]], *, by_bytes: bool) -> tuple[list[float], dict[int, str]]:
     """Where rows stand on the axis, and the labels of some places."""
-    if not _has_bytes(rows):
+    if not by_bytes:
         return [float(place) for place in range(len(rows))], {place: row["row"] for place, row in enumerate(rows)}
     order = sorted(range(len(rows)), key=lambda at: (rows[at]["bytes"], at))
     groups: list[list[int]] = []

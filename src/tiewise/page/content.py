@@ -63,7 +63,6 @@ def collect_content(
     test: Test = "max-t",
     confidence: float = 0.95,
     seed: int = 0,
-    complete: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> PageContent:
@@ -83,7 +82,6 @@ def collect_content(
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
-    options |= {"complete": complete}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
@@ -92,13 +90,7 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        how = {
-            "orders": orders,
-            "test": test,
-            "confidence": confidence,
-            "seed": seed,
-            **options,
-        }
+        how: dict[str, Any] = {"orders": orders, "test": test, "confidence": confidence, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
@@ -106,7 +98,7 @@ def collect_content(
                 source,
                 qrels=judged,
                 measures=chosen,
-                complete=complete,
+                complete=checked.complete,
                 reference=references.get(name),
                 comparisons=pairs.get(name, []),
                 missing=checked.missing,
