@@ -33,13 +33,8 @@ EXAMPLES = (
 
 @command("audit", Inputs, Selection, Output, examples=EXAMPLES)
 @options.runs
-@option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.", type=options.INPUT_PATH)
-@option(
-    "--reference RUN",
-    MEASURES,
-    "The run that these should rank like, such as the scores in float32.",
-    type=options.INPUT_PATH,
-)
+@option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.")
+@option("--reference RUN", MEASURES, "The run that these should rank like, such as the scores in float32.")
 @options.measures()
 @options.relevance
 @options.plugins
@@ -59,7 +54,6 @@ EXAMPLES = (
     TIES,
     "A rank: count the queries in which a tie crosses it.",
     into="cutoffs",
-    type=options.POSITIVE,
     multiple=True,
     default_note=" ".join(map(str, CUTOFFS)),
 )

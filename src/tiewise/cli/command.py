@@ -26,6 +26,32 @@ BAD_INPUT = 2  # the exit code
 FEW_OPTIONS = 6
 
 
+class InputPath(click.Path):
+    """A file that is read, ``-`` for standard input; the reader checks whether it can be read."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within limits; click calls it an "integer range" in messages."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number within limits."""
+
+    name = "number"
+
+
+PATH, NOT_NEGATIVE = click.Path(path_type=Path, readable=False), WholeNumber(min=0)
+
+#: The types of values, by how help calls them; any other is a text.
+TYPES: dict[str, Any] = dict.fromkeys(["FILE", "FILE.json", "QRELS", "RUN"], InputPath())
+TYPES |= {"N": WholeNumber(min=1), "RANK": WholeNumber(min=1), "NUMBER": float}
+
+
 class Option(click.Option):
     """An option that belongs to a `group` in the help text.
 
@@ -53,13 +79,6 @@ class Argument(click.Argument):
         self.description = description
 
 
-class InputPath(click.Path):
-    """A file that is read, ``-`` for standard input; the reader checks whether it can be read."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path, readable=False)
-
-
 class Command(click.Command):
     """A command that shows its arguments, its options by group, and its examples.
 
@@ -75,7 +94,7 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Check that standard input is read once, collect values, and call the function."""
-        read = [ctx.params[str(one.name)] for one in self.params if isinstance(one.type, InputPath)]
+        read = [ctx.params.get(str(one.name)) for one in self.params if isinstance(one.type, InputPath)]
         paths = [path for value in read for path in (value if isinstance(value, tuple) else [value])]
         if paths.count(Path("-")) > 1:
             raise InputError("Standard input (-) can be read once. Give files for the others.")
@@ -177,7 +196,7 @@ def command(
 def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any) -> Callable[[Function], Function]:
     """Decorator: add an `Option`, written as help shows it: ``-l, --rel LABEL``, ``--missing zero|skip``, ``--wide``.
 
-    The value goes `into` the parameter of that name, if it is not that of the option.
+    The value goes `into` the parameter of that name, if it is not that of the option; `TYPES` has its type.
     """
     words = spec.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
@@ -185,7 +204,7 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
     if "|" in value:
         settings["type"] = click.Choice(value.split("|"))
     elif value:
-        settings["metavar"] = value
+        settings = {"metavar": value, "type": TYPES.get(value)} | settings
     else:
         settings["is_flag"] = True
     if settings.get("multiple"):
@@ -194,11 +213,14 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
 
 
 def argument(spec: str, description: str, **settings: Any) -> Callable[[Function], Function]:
-    """Decorator: add an `Argument`, written as help shows it: ``RUN``, ``RUN...`` for one or more, ``[NAME]``."""
+    """Decorator: add an `Argument`, written as help shows it: ``RUN``, ``RUN...`` for one or more, ``[NAME]``.
+
+    Without a `type` it is a file.
+    """
     if spec.endswith("..."):
-        settings |= {"nargs": -1, "required": True}
+        settings["nargs"] = -1
     name = settings.pop("into", re.sub(r"\W", "", spec).lower())
-    settings |= {"metavar": spec, "required": not spec.startswith("[")}
+    settings = {"metavar": spec, "required": not spec.startswith("["), "type": InputPath()} | settings
     return click.argument(name, cls=Argument, description=description, **settings)
 
 

@@ -8,8 +8,7 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.report_tables import Reports
 from tiewise.analysis.reports import Report
 from tiewise.analysis.tool_values import ToolValue
-from tiewise.cli.command import OUTPUT, command, option
-from tiewise.cli.options import PATH
+from tiewise.cli.command import OUTPUT, PATH, command, option
 from tiewise.cli.output import write_section
 from tiewise.cli.program import print_note
 from tiewise.data.judgments import Qrels

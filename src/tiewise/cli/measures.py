@@ -28,7 +28,7 @@ FIRST = ("nDCG", "RR", "AP", "P", "R", "Success", "F1", "RBP", "ERR", "Judged")
 
 
 @command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
-@argument("[NAME]", "A measure to describe.", shell_complete=complete_from(options.complete_measure))
+@argument("[NAME]", "A measure to describe.", type=str, shell_complete=complete_from(options.complete_measure))
 @option(
     "--format FORMAT",
     OUTPUT,

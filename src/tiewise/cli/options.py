@@ -14,8 +14,22 @@ from typing import Any, get_args
 import click
 
 from tiewise.analysis.options import Options
-from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, InputPath, argument, complete_from, option
+from tiewise.cli.command import (
+    INPUT,
+    MEASURES,
+    NOT_NEGATIVE,
+    OUTPUT,
+    PATH,
+    SIGNIFICANCE,
+    TIES,
+    Number,
+    WholeNumber,
+    argument,
+    complete_from,
+    option,
+)
 from tiewise.io.formats import FORMATS
+from tiewise.io.output_paths import check_writable
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.view import TableFormat
@@ -23,23 +37,6 @@ from tiewise.ties.orders import ORDERS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-PATH = click.Path(path_type=Path, readable=False)
-INPUT_PATH = InputPath()
-
-
-class WholeNumber(click.IntRange):
-    """A whole number within limits; click calls it an "integer range" in messages."""
-
-    name = "whole number"
-
-
-class Number(click.FloatRange):
-    """A number within limits."""
-
-    name = "number"
-
-
-POSITIVE, NOT_NEGATIVE = WholeNumber(min=1), WholeNumber(min=0)
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -79,10 +76,10 @@ def load_plugins(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 
 # -- arguments and input ------------------------------------------------------------------------------------------
 
-qrels = argument("QRELS", "Relevance judgments; - is standard input.", type=INPUT_PATH)
-run = argument("RUN", "A run; - is standard input.", type=INPUT_PATH)
-runs = argument("RUN...", "One or more runs; - is standard input.", into="runs", type=INPUT_PATH)
-two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="runs", type=INPUT_PATH)
+qrels = argument("QRELS", "Relevance judgments; - is standard input.")
+run = argument("RUN", "A run; - is standard input.")
+runs = argument("RUN...", "One or more runs; - is standard input.", into="runs")
+two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="runs")
 
 input_format = option(
     "--input-format FORMAT",
@@ -157,7 +154,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "judged_only": {"group": INPUT},
     "drop_self": {"group": INPUT},
     "distances": {"group": INPUT},
-    "depth": {"group": INPUT, "type": POSITIVE},
+    "depth": {"group": INPUT},
     "oblivious": {
         "group": TIES,
         "callback": lambda ctx, param, value: None if value == "none" else value,
@@ -202,7 +199,6 @@ significance = apply_all(
         "--confidence NUMBER",
         SIGNIFICANCE,
         "The confidence of intervals, which hold together. A difference is shown if p < 1 − confidence.",
-        type=float,
         default=0.95,
     ),
     option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
@@ -249,6 +245,13 @@ columns = apply_all(
 )
 
 
+def check_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """A path that can be written; any other is an error before anything is read."""
+    if value is not None and not ctx.resilient_parsing:
+        check_writable(value)
+    return value
+
+
 def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .xz compress") -> Decorator:
     """``--output``, with the file names that it compresses."""
     return option(
@@ -257,6 +260,7 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
         f"Write to a file, completely or not at all; {compression}.",
         into="path",
         type=PATH,
+        callback=check_output,
         default="-",
         default_note="standard output",
     )
@@ -265,10 +269,7 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
 def figure(what: str) -> Decorator:
     """``--figure``, with what it shows."""
     return option(
-        "--figure FILE",
-        OUTPUT,
-        f"Also draw {what}, as .svg, .png, .pdf, .html or .json; needs the extra 'report'.",
-        type=PATH,
+        "--figure FILE", OUTPUT, f"Also draw {what}, as .svg, .png, .pdf, .html or .json; needs the extra 'report'."
     )
 
 
@@ -301,6 +302,13 @@ def short_output(group: str) -> Decorator:
     known = get_args(TableFormat)
     return apply_all(
         option("--format FORMAT", group, ", ".join(known), type=click.Choice(known)),
-        option("-o, --output FILE", group, "Write to a file, in the format of its suffix.", into="path", type=PATH),
+        option(
+            "-o, --output FILE",
+            group,
+            "Write to a file, in the format of its suffix.",
+            into="path",
+            type=PATH,
+            callback=check_output,
+        ),
         option("--quiet", group, "Write no notes to standard error."),
     )

@@ -32,7 +32,7 @@ STANDARD_OUTPUT = Path("-")
 
 @dataclass
 class Output:
-    """The options of what a command writes; a path that cannot be written is an error at once."""
+    """The options of what a command writes; what cannot be written is an error at once."""
 
     format: Any = None  #: a `Format`; None: that of the path
     path: Path = STANDARD_OUTPUT
@@ -47,7 +47,6 @@ class Output:
 
     def __post_init__(self) -> None:
         self.path = self.path or STANDARD_OUTPUT
-        check_writable(self.path)
         self.format = self.format or _default_format(self.path)
         if self.format == "parquet" and is_terminal(self.path):
             raise InputError("Parquet cannot be shown on a terminal. Write it to a file: -o FILE.parquet.")

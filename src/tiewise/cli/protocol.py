@@ -10,8 +10,8 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_note, read_lines
-from tiewise.cli.command import SHORT, CommandGroup, argument, command, option
+from tiewise.cli.arrays import IDS, PAIR_ROLES, Pairs, numbered_note, read_lines
+from tiewise.cli.command import NOT_NEGATIVE, SHORT, CommandGroup, argument, command, option
 from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output
 from tiewise.cli.progress import progress
@@ -24,9 +24,9 @@ __all__ = ["protocol"]
 VECTORS = "Vectors: .npy, .npz, .safetensors or .parquet."
 WIDE = "All columns (std, CV, RBO …); fractions, not points."
 
-qrels = argument("QRELS", "Judgments; none: only compare with the reference.", type=options.INPUT_PATH)
-query_ids = option("--query-ids FILE", SHORT, "Ids of queries, one a line.", type=options.PATH)
-doc_ids = option("--doc-ids FILE", SHORT, "Ids of documents, one a line.", type=options.PATH)
+qrels = argument("QRELS", "Judgments; none: only compare with the reference.")
+query_ids = option("--query-ids FILE", SHORT, "Ids of queries, one a line.")
+doc_ids = option("--doc-ids FILE", SHORT, "Ids of documents, one a line.")
 
 protocol_options = options.apply_all(
     option(
@@ -40,13 +40,13 @@ protocol_options = options.apply_all(
     ),
     option("--reference ROW", SHORT, "The row to compare with.", default_note="the first"),
     max_loss,
-    option("--worst NUMBER", SHORT, "What one query can lose.", type=float, default_note="1"),
+    option("--worst NUMBER", SHORT, "What one query can lose.", default_note="1"),
     option("--oblivious NAME", SHORT, "The tie order of obl.", default="auto", default_note="the data's"),
     option("--missing NAME", SHORT, "Queries a row lacks: zero, skip, error.", default="zero"),
     option("--drop-self", SHORT, "Drop documents that have the id of their query."),
     option("--wide", SHORT, WIDE),
     option("--fractions", SHORT, WIDE),
-    option("--figure FILE", SHORT, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
+    option("--figure FILE", SHORT, "Draw losses (with --max-loss), else cutoffs."),
     options.short_output(SHORT),
 )
 
@@ -76,7 +76,7 @@ def protocol() -> None:
 
 @command("runs", Inputs, Output, examples=("tiewise protocol runs qrels.txt fp32.trec bf16.trec --max-loss 0.01",))
 @qrels
-@argument("RUN...", "One or more runs, the reference first.", into="runs", type=options.INPUT_PATH)
+@argument("RUN...", "One or more runs, the reference first.", into="runs")
 @option("--name NAME", SHORT, "The name of a run, for each.", into="names", multiple=True)
 @option("--complete", SHORT, "No list was cut inside its last tie group.")
 @protocol_options
@@ -87,8 +87,8 @@ def runs_command(inputs: Inputs, output: Output, *, reference: str | None, **how
 
 @command("vectors", Output, examples=("tiewise protocol vectors qrels.txt q.npy d.npy --row float32 --row int8",))
 @qrels
-@argument("QUERIES", VECTORS, type=options.PATH)
-@argument("DOCS", VECTORS, type=options.PATH)
+@argument("QUERIES", VECTORS)
+@argument("DOCS", VECTORS)
 @option(
     "--row NAME",
     SHORT,
@@ -97,15 +97,9 @@ def runs_command(inputs: Inputs, output: Output, *, reference: str | None, **how
     multiple=True,
     default_note="a selection",
 )
-@option(
-    "--encoder NAME=Q,D",
-    SHORT,
-    "Vectors of the model in another type.",
-    into="encoders",
-    multiple=True,
-)
+@option("--encoder NAME=Q,D", SHORT, "Vectors of the model in another type.", into="encoders", multiple=True)
 @option("--fn NAME", SHORT, "cosine, dot or euclidean.", default="cosine")
-@option("--repeats N", SHORT, "Time the search N times.", type=options.NOT_NEGATIVE, default=0)
+@option("--repeats N", SHORT, "Time the search N times.", type=NOT_NEGATIVE, default=0)
 @query_ids
 @doc_ids
 @protocol_options
@@ -161,41 +155,35 @@ def _read_encoder(text: str) -> tuple[str, tuple[Any, Any]]:
     return name, (_read(Path(queries), "queries", "", None)[0], _read(Path(docs), "docs", "", None)[0])
 
 
-@command("logits", Output, examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32",))
+@command("logits", Pairs, Output, examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32",))
 @qrels
-@argument("FILE...", "logits, or hidden and weight: .npz, .safetensors, .npy.", into="files", type=options.PATH)
+@argument("FILE...", "logits, or hidden and weight: .npz, .safetensors, .npy.", into="files")
 @option("--level NAME", SHORT, "native, score, logit, head.", into="levels", multiple=True, default_note="all")
 @option("--fn NAME", SHORT, "sigmoid, softmax, log_softmax, identity.", default_note="by the number of logits")
-@option("--positive N", SHORT, "The logit that means relevant.", type=options.NOT_NEGATIVE, default_note="1")
+@option("--positive N", SHORT, "The logit that means relevant.", type=NOT_NEGATIVE, default_note="1")
 @option("--array ROLE=NAME", SHORT, f"Roles: {', '.join(PAIR_ROLES)}.", into="renamed", multiple=True)
 @query_ids
 @doc_ids
 @protocol_options
 def logits_command(
-    qrels: Path,
-    files: Sequence[Path],
+    pairs: Pairs,
+    output: Output,
     *,
+    qrels: Path,
     levels: Sequence[str],
     fn: str | None,
     positive: int | None,
-    renamed: Sequence[str],
-    query_ids: Path | None,
-    doc_ids: Path | None,
-    output: Output,
     **how: Any,
 ) -> None:
     """Compare ways to compute the last step of a reranker from saved logits."""
-    arrays = Arrays(files, renamed, query_ids=query_ids, doc_ids=doc_ids, roles=PAIR_ROLES)
-    if "logits" not in arrays and "hidden" not in arrays:
-        arrays.require("logits", instead=", or those of hidden and weight")
-    given = {
-        role: arrays.require_finite(role)[0] for role in PAIR_ROLES if role in arrays and role not in ("query", "doc")
-    }
+    if "logits" not in pairs and "hidden" not in pairs:
+        pairs.require("logits", instead=", or those of hidden and weight")
+    given = {role: pairs.require_finite(role)[0] for role in PAIR_ROLES if role in pairs and role not in IDS}
     first = given["logits" if "logits" in given else "hidden"]
-    pairs = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
-    for role in ("query", "doc"):
-        arrays.require_ids(role)
-    ids = [arrays.ids(role, pairs, "pairs") for role in ("query", "doc")]
+    count = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
+    for role in IDS:
+        pairs.require_ids(role)
+    ids = [pairs.ids(role, count, "pairs") for role in IDS]
     rows = tw.rows.logits(*ids, **given, fn=fn, positive=positive, levels=levels or None)
     write_protocol(qrels, rows, output, **how)
 

@@ -19,7 +19,7 @@ from tiewise.analysis.protocol_latex import paper_table
 from tiewise.analysis.protocol_result import Scaled
 from tiewise.analysis.protocols import check_settings
 from tiewise.cli import options
-from tiewise.cli.command import SHORT, argument, command, option
+from tiewise.cli.command import PATH, SHORT, Number, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import screen, write
 from tiewise.cli.program import print_note
@@ -51,7 +51,7 @@ OF_MODEL = ("name", "revision", "kind", "prompts", "instruction", "max_length", 
 OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures", "drop_self")
 
 
-class Loss(options.Number):
+class Loss(Number):
     """A fraction; the error for a percentage says how to write it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -66,14 +66,14 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 
 
 @command("model", examples=("tiewise protocol model my-reranker --data my-data -o results",))
-@argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names")
+@argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names", type=str)
 @option(
     "--data FOLDER",
     SHORT,
     "queries.jsonl, corpus.jsonl, qrels.*, candidates.* to rerank; or a data set of the hub.",
     multiple=True,
 )
-@option("--config FILE", SHORT, "Models, data and settings as TOML.", type=options.PATH)
+@option("--config FILE", SHORT, "Models, data and settings as TOML.")
 @option("--dtype NAME", SHORT, "float32, bfloat16; float16 on a GPU.", into="dtypes", multiple=True)
 @option("--level NAME", SHORT, "native, score, head; logit if named.", into="levels", multiple=True)
 @option("--kind NAME", SHORT, "bi-encoder, cross-encoder, classifier, yes-no.")
@@ -82,16 +82,16 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 @option("--prompt ROLE=TEXT", SHORT, "query, document, before, after, question.", into="prompts", multiple=True)
 @option("--yes WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
 @option("--no WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
-@option("--max-length N", SHORT, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
-@option("--batch-size N", SHORT, "Inputs at a time.", type=options.POSITIVE, default_note="16")
+@option("--max-length N", SHORT, "The longest input in tokens.", default_note="the model's")
+@option("--batch-size N", SHORT, "Inputs at a time.", default_note="16")
 @option("--device NAME", SHORT, "cpu, cuda …", default_note="a GPU if there is one")
-@option("--depth N", SHORT, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
+@option("--depth N", SHORT, "Documents a query, without candidates.", default_note="1000")
 @option("--trust-remote-code", SHORT, "Run code that a model brings.")
 @option("-m, --measure NAMES", SHORT, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
 @max_loss
 @option("--drop-self", SHORT, "Drop documents that have the id of their query.")
 @option("--wide", SHORT, "All columns: std, CV, bounds, RBO, bytes, verdict …")
-@option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
+@option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=PATH, required=True)
 @option("--quiet", SHORT, "Write no notes to standard error.")
 def model_command(
     names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any

@@ -37,14 +37,10 @@ EXAMPLES = (
     "--reference RUN",
     MEASURES,
     "The run that the others should rank like, such as the one in float32: its file or its name.",
+    type=str,
     default_note="the finest of runs whose names differ in a precision: minilm-fp32, minilm-bf16",
 )
-@option(
-    "--protocol FILE.json",
-    INPUT,
-    "Add a section on a protocol, which `tiewise protocol` wrote with -o FILE.json.",
-    type=options.PATH,
-)
+@option("--protocol FILE.json", INPUT, "Add a section on a protocol, which `tiewise protocol` wrote with -o FILE.json.")
 @options.evaluation
 @options.input_format
 @options.qrels_format

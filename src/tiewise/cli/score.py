@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.cli import options
 from tiewise.cli.arrays import ROLES, Arrays
-from tiewise.cli.command import INPUT, SCORES, argument, command, option
+from tiewise.cli.command import INPUT, NOT_NEGATIVE, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
+from tiewise.cli.progress import progress
 from tiewise.errors import InputError
-from tiewise.io.output_paths import check_writable
 from tiewise.results.wording import format_percent
 
 __all__ = ["score"]
@@ -37,8 +36,8 @@ ACTIVATIONS = ("sigmoid", "softmax")
 DEFAULT_K = 100
 
 
-@command("score", examples=EXAMPLES)
-@argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files", type=options.PATH)
+@command("score", Arrays, examples=EXAMPLES)
+@argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files")
 @option(
     "--fn NAME",
     SCORES,
@@ -63,7 +62,7 @@ DEFAULT_K = 100
     "--positive N",
     SCORES,
     "The logit that means relevant, if there are several, counted from 0.",
-    type=options.NOT_NEGATIVE,
+    type=NOT_NEGATIVE,
     default_note="1, the second",
 )
 @option(
@@ -71,7 +70,6 @@ DEFAULT_K = 100
     INPUT,
     "For vectors: retrieve the N best documents of each query, and all that tie with the last.",
     into="k",
-    type=options.POSITIVE,
     default_note=str(DEFAULT_K),
 )
 @option(
@@ -85,29 +83,24 @@ DEFAULT_K = 100
     "--query-ids FILE",
     INPUT,
     "Ids of queries, one line for each row of the vectors; for logits, the query of each pair.",
-    type=options.PATH,
     default_note="the array query_ids, else 0, 1, 2 ...; for logits, the array query",
 )
 @option(
     "--doc-ids FILE",
     INPUT,
     "Ids of documents, one line for each row of the vectors; for logits, the document of each pair.",
-    type=options.PATH,
     default_note="the array doc_ids (for logits, doc), else 0, 1, 2 ...",
 )
 @options.output_path()
 @options.quiet
 def score(
-    files: Sequence[Path],
+    arrays: Arrays,
     *,
     fn: str | None,
     level: str | None,
     precision: Any,
     positive: int | None,
     k: int | None,
-    renamed: Sequence[str],
-    query_ids: Path | None,
-    doc_ids: Path | None,
     path: Path,
     quiet: bool,
 ) -> None:
@@ -118,10 +111,6 @@ def score(
 
     If the files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
-    from tiewise.cli.progress import progress
-
-    check_writable(path)
-    arrays = Arrays(files, renamed, query_ids=query_ids, doc_ids=doc_ids)
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
         if _are_vectors(arrays, fn, level):
             if positive is not None:
@@ -147,7 +136,7 @@ def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
         return fn not in ACTIVATIONS
     if level in ("logit", "head"):
         return False
-    named = {role in VECTOR_ROLES for role in arrays.renamed}
+    named = {text.partition("=")[0] in VECTOR_ROLES for text in arrays.renamed}
     if vectors and len(named) == 1:
         return named.pop()
     if vectors:

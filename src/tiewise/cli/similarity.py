@@ -42,7 +42,6 @@ def _complete_comparison() -> dict[str, str]:
     "--phi NUMBER",
     MEASURES,
     "The persistence, above 0 and below 1, for a measure whose name does not set phi=.",
-    type=float,
     default_note="0.9",
 )
 @options.depth

@@ -45,7 +45,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
 
 
 @command("stages", Inputs, Output, examples=EXAMPLES)
-@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.", type=options.INPUT_PATH)
+@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.")
 @options.runs
 @option(
     "--phi NUMBERS",
@@ -65,19 +65,12 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     default_note="10,20,50,100",
     callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
 )
-@option(
-    "--recall-at N",
-    MEASURES,
-    "Recall counts the first N documents of the reference.",
-    type=options.POSITIVE,
-    default_note="all of them",
-)
+@option("--recall-at N", MEASURES, "Recall counts the first N documents of the reference.", default_note="all of them")
 @option(
     "--cost FILE",
     MEASURES,
     "The cost of each first stage per query, perhaps by depth, and 'rerank', the reranker's cost per document: lines "
     "'bm25 1.2' or 'bm25 100 1.2', or JSON.",
-    type=options.INPUT_PATH,
 )
 @options.input_format
 @options.distances

@@ -16,7 +16,7 @@ from tiewise.analysis.trec_format import format_line, format_number
 from tiewise.analysis.trec_lists import TrecLists
 from tiewise.caching import cached_property
 from tiewise.cli import options
-from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, command, complete_from, option
+from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, WholeNumber, command, complete_from, option
 from tiewise.cli.output import write
 from tiewise.cli.program import EAGER, print_note, show_version
 from tiewise.data.columns import Floats
@@ -39,7 +39,7 @@ RELSTRING_LENGTH = 10
 FILLED = ("utility", "rbp_resid", "relstring")
 
 
-class _Long(options.WholeNumber):
+class _Long(WholeNumber):
     """A C long that is not negative: what is larger is the largest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:

@@ -148,7 +148,8 @@ def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
         raise InputError("The runs have no judged query in common: there is nothing to compare.")
     rows = np.flatnonzero(is_common[qrels.query])
     kept = (qrels.query[rows], qrels.queries, qrels.documents.take(rows), qrels.value[rows])
-    return Qrels.from_codes(*kept, unique=True, source=qrels.source)
+    subtopics = None if qrels.subtopics is None else qrels.subtopics.take(rows)
+    return Qrels.from_codes(*kept, unique=True, source=qrels.source, subtopics=subtopics)
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def resolve_protocol(given: ProtocolLike) -> dict[str, Any] | None:
     if len(rows) == 1:
         return None  # there is nothing to compare
     order = document.get("oblivious")
-    keys = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
+    keys: dict[str, Any] = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
     return {
         **keys,
         "order": name_order(order) if isinstance(order, str) else "one order of ties",
