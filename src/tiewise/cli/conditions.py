@@ -28,7 +28,6 @@ from typing import Any
 
 from tiewise.errors import InputError, TiewiseError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import parse
 
 __all__ = ["FACTS", "PAIR_STATISTICS", "STATISTICS", "Condition", "Term"]
@@ -108,8 +107,9 @@ class Term:
         elif self.measure is not None:
             estimate = result[self.measure]
             found, why = getattr(estimate, self.name), f"{self.measure} has no {self.name} here"
-            if found is None and self.name == "z":
-                found = _z_without_spread(estimate)
+            if self.name == "z" and found is None and estimate.std is not None and estimate.bias is not None:
+                # std is 0: a tool that rounds scores can have a bias without a spread
+                found = math.copysign(math.inf, estimate.bias) if estimate.bias else 0.0
         else:
             found, why = getattr(result, self.name), _UNKNOWN.get(self.name, "it needs a reference run: --reference")
         if found is None:
@@ -167,13 +167,6 @@ class Condition:
             return None
         shown = {str(term): term.format(value) for term, value in zip(self.terms, values.values(), strict=True)}
         return ", ".join(f"{term} = {value}" for term, value in shown.items())
-
-
-def _z_without_spread(estimate: Estimate) -> float | None:
-    """bias / std where std is 0: 0 without a bias, else infinite (a tool that rounds scores can have one)."""
-    if estimate.std is None or estimate.bias is None:
-        return None
-    return math.copysign(math.inf, estimate.bias) if estimate.bias else 0.0
 
 
 _OPERATORS = {"and", "or", "not", "abs", "in", "is", "if", "else", "lambda", "True", "False", "None"}
