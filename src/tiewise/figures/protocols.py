@@ -58,15 +58,12 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
         raise InputError("There is only the reference: no other row has a loss to draw.")
     loss, has_bytes = document["max_loss"], all(row["bytes"] for row in rows)
     places, ticks = _place(rows, by_bytes=has_bytes)
-    data = inline_data(
-        {
-            "name": [row["row"] for row in rows],
-            "place": places,
-            "bytes": [row["bytes"] for row in rows],
-            **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected")},
-            "kind": ["reference", *(row.get("verdict") or "unknown" for row in rows[1:])],
-        }
-    )
+    keys = ("bytes", "difference", "lower", "upper", "expected")
+    points = [
+        {"name": row["row"], "place": place, **{key: row[key] for key in keys}, "kind": row.get("verdict") or "unknown"}
+        for row, place in zip(rows, places, strict=True)
+    ]
+    points[0]["kind"] = "reference"
     alt, measure = load_altair(), rows[0]["measure"]
     labels = ", ".join(f"'{place}': {json.dumps(text)}" for place, text in ticks.items())
     scale = alt.Scale(domain=_domain(rows, loss, has_names=has_bytes), nice=False)
@@ -78,14 +75,14 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     )
     y = alt.Y("difference:Q", title=f"{measure}, difference to {rows[0]['row']}", scale=scale)
     kinds = {"reference": GREY, "keeps": PALETTE[2], "loses": PALETTE[1], "unknown": PALETTE[0]}
-    shown = [kind for kind in kinds if kind in {row["kind"] for row in data.values}]
+    shown = [kind for kind in kinds if kind in {point["kind"] for point in points}]
     color = alt.Color(
         "kind:N",
         title=None,
         scale=alt.Scale(domain=shown, range=[kinds[kind] for kind in shown]),
         legend=None if loss is None else alt.Legend(orient="top", symbolType="circle"),
     )
-    base = alt.Chart(data)
+    base = alt.Chart(alt.InlineData(values=points))
     lines = [alt.Chart(inline_data({"at": [0.0]})).mark_rule(color=GREY).encode(alt.Y("at:Q"))]
     if loss is not None:
         limit = alt.Chart(inline_data({"at": [-loss]})).mark_rule(color=INK, strokeDash=[5, 4])
