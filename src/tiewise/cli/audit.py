@@ -36,19 +36,15 @@ EXAMPLES = (
 @option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.")
 @option("--reference RUN", MEASURES, "The run that these should rank like, such as the scores in float32.")
 @options.measures()
-@options.relevance
-@options.plugins
 @options.fail_if(
     "'tied_share > 0.1', 'cut_lists > 0', 'changes_winner' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' "
     "(with --reference)."
 )
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @options.EVALUATION["missing"]
-@options.drop_self
-@options.distances
-@options.complete
+@options.EVALUATION["drop_self"]
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @option(
     "--cutoff RANK",
     TIES,

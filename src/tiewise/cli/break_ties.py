@@ -28,7 +28,7 @@ __all__ = ["break_ties"]
 )
 @option("--seed N", TIES, "The same seed gives the same random order.", type=NOT_NEGATIVE, default=0)
 @options.input_format
-@options.distances
+@options.EVALUATION["distances"]
 @options.output_path()
 @options.quiet
 def break_ties(

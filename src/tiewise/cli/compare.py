@@ -30,8 +30,6 @@ EXAMPLES = (
 @options.qrels
 @options.two_runs
 @options.measures("nDCG@10", " More measures make intervals wider.")
-@options.relevance
-@options.plugins
 @option(
     "--baseline NAME",
     MEASURES,
@@ -44,9 +42,7 @@ EXAMPLES = (
     "is only in a condition is not shown and does not change other p-values."
 )
 @options.evaluation
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @options.significance
 @options.names
 @options.columns

@@ -42,18 +42,14 @@ EXAMPLES = (
 @options.qrels
 @options.runs
 @options.measures()
-@options.relevance
-@options.plugins
 @options.fail_if(
     "'nDCG@10 < 0.45', 'range(nDCG@10) > 0.01', 'abs(bias(AP)) > 0.005 or z(RR) > 4'. The statistics of a measure are "
     "expected (also without a name), minimum, maximum, std, oblivious, bias, range, z and residual."
 )
 @options.evaluation
-@options.seed
+@options.EVALUATION["seed"]
 @option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @option("--tools", TIES, "Show what each known tool prints for the run.")
 @option(
     "--engine NAME",

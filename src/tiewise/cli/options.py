@@ -104,13 +104,14 @@ qrels_kind = option(
     "it. adhoc: it is ignored.",
     default="adhoc",
 )
+formats = apply_all(input_format, qrels_format, qrels_kind)
 
 # -- measures -----------------------------------------------------------------------------------------------------
 
 
 def measures(default: str = "nDCG@10 AP RR P@10 R@100", remark: str = "") -> Decorator:
-    """``--measure``; help shows the default and the remark."""
-    return option(
+    """``--measure``, whose help shows the default and the remark, ``--rel`` and ``--plugin``."""
+    names = option(
         "-m, --measure NAMES",
         MEASURES,
         "Measures, separated by blanks or commas, as Tiewise, trec_eval, ir_measures, ranx or MTEB spell them: "
@@ -120,6 +121,7 @@ def measures(default: str = "nDCG@10 AP RR P@10 R@100", remark: str = "") -> Dec
         default_note=default,
         shell_complete=complete_from(complete_measure),
     )
+    return apply_all(names, relevance, plugins)
 
 
 relevance = option(
@@ -180,9 +182,6 @@ def _evaluation_option(name: str) -> Decorator:
 
 
 EVALUATION = {name: _evaluation_option(name) for name in PLACES}
-seed, depth, drop_self, distances, complete = map(
-    EVALUATION.__getitem__, ("seed", "depth", "drop_self", "distances", "complete")
-)
 #: The options of every evaluation, but for its seed: a comparison has a seed for more than that.
 evaluation = apply_all(*(one for name, one in EVALUATION.items() if name != "seed"))
 

@@ -31,8 +31,6 @@ EXAMPLES = (
 @options.qrels
 @options.runs
 @options.measures()
-@options.relevance
-@options.plugins
 @option(
     "--reference RUN",
     MEASURES,
@@ -42,9 +40,7 @@ EXAMPLES = (
 )
 @option("--protocol FILE.json", INPUT, "Add a section on a protocol, which `tiewise protocol` wrote with -o FILE.json.")
 @options.evaluation
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @options.significance
 @options.names
 @option("--title TEXT", OUTPUT, "The title of the page.", default="", default_note="measure and runs")

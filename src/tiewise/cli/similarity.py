@@ -44,7 +44,7 @@ def _complete_comparison() -> dict[str, str]:
     "The persistence, above 0 and below 1, for a measure whose name does not set phi=.",
     default_note="0.9",
 )
-@options.depth
+@options.EVALUATION["depth"]
 @options.input_format
 @option(
     "--edge extend|shrink|error",
@@ -52,8 +52,8 @@ def _complete_comparison() -> dict[str, str]:
     "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
     default="extend",
 )
-@options.distances
-@options.complete
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @options.per_query
 @options.explain("how to read it, ranges of all pairs, and which measure fits which question")
 @options.names

@@ -73,8 +73,8 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     "'bm25 1.2' or 'bm25 100 1.2', or JSON.",
 )
 @options.input_format
-@options.distances
-@options.complete
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @options.per_query
 @options.explain("how to read it")
 @options.figure("RBR against cost, for the first phi")

@@ -106,9 +106,7 @@ def collect_content(
             )
             for name, source in sources.items()
         }
-    return PageContent(
-        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, confidence, seed
-    )
+    return PageContent(all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, seed)
 
 
 def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
@@ -165,7 +163,6 @@ class PageContent:
     compared: Compared | None  #: None for one run
     families: tuple[PrecisionFamily, ...]
     protocol: dict[str, Any] | None  #: a protocol, if one was given
-    confidence: float
     seed: int
 
     @property
