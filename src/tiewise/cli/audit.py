@@ -108,5 +108,4 @@ def audit(
             )
             for name, run in runs.items()
         }
-    failed = failed_checks(conditions, [(f" for run '{name}'", one) for name, one in found.items()])
-    output.show(Audits(found), warned, failed=failed)
+    output.show(Audits(found), warned, failed=failed_checks(conditions, found))

@@ -61,7 +61,7 @@ def compare(inputs: Inputs, selection: Selection, output: Output, **how: Any) ->
     with collect_warnings() as warned, progress("runs", quiet=output.quiet) as callback:
         every = tw.compare(inputs.read_qrels(), inputs.open_runs(), checked, progress=callback, **how)
         found = every.select([measure for measure in chosen if measure in every.measures])
-        failed = failed_checks(conditions, [("", _Checked(found, every))])
+        failed = failed_checks(conditions, {"": _Checked(found, every)})
     output.show(found, warned, failed=failed)
 
 

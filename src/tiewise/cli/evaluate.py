@@ -113,7 +113,7 @@ def evaluate(
                     if callback is not None:
                         callback(len(found), len(inputs.runs))
     reports = Reports({name: report.select(chosen) for name, report in found.items()})
-    failed = failed_checks(conditions, [(f" for run '{name}'", report) for name, report in found.items()])
+    failed = failed_checks(conditions, found)
     notes = [*warned, *explain_names(selection.measures)]
     if output.format == "trec":
         rel = 1 if selection.rel is None else selection.rel

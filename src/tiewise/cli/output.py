@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -141,7 +141,11 @@ def write_section(section: Section) -> None:
     write(render_text(section, **screen()), styled=True)
 
 
-def failed_checks(conditions: Sequence[Condition], results: Iterable[tuple[str, Any]]) -> list[str]:
-    """A message for each condition that is true for a result, each result with what it is called in the message."""
-    found = [(name, one.text, why) for name, result in results for one in conditions if (why := one.explain(result))]
-    return [f"check failed{name}: '{text}' is true ({why})." for name, text, why in found]
+def failed_checks(conditions: Sequence[Condition], results: Mapping[str, Any]) -> list[str]:
+    """A message for each condition that is true for a result, by the name of its run; that of all runs has none."""
+    messages = []
+    for name, result in results.items():
+        of_run = f" for run '{name}'" if name else ""
+        checked = ((one.text, one.explain(result)) for one in conditions)
+        messages += [f"check failed{of_run}: '{text}' is true ({why})." for text, why in checked if why]
+    return messages
