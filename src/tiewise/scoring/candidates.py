@@ -15,12 +15,13 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores
-from tiewise.scoring.backends import Array, Indices
+from tiewise.scoring.backends import Array
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.device_counting import BestDocuments, ScoreBlock
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
+from tiewise.scoring.spans import Indices
 
 __all__ = ["find_best"]
 

@@ -22,7 +22,7 @@ from tiewise.errors import InputError, warn
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import count_noun, list_examples
-from tiewise.scoring.backends import Backend, Indices, NumpyBackend, TorchBackend, device_backend, scoring_backend
+from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend, device_backend, scoring_backend
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.candidates import find_best
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
@@ -35,6 +35,7 @@ from tiewise.scoring.judgments import Judgments, with_self
 from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand
 from tiewise.scoring.options import SCORE_DTYPES, check_choice, check_pair_function, check_precision, require_int
 from tiewise.scoring.reproducible import ReproducibleScorer
+from tiewise.scoring.spans import Indices
 from tiewise.scoring.storage import Codes, Sparse, Storage, VectorsLike, make_storage
 from tiewise.scoring.vector_files import is_path, open_vectors
 from tiewise.ties.groups import TieGroups

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Blocks, as_slice
+from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device_counting import BlockCounts, ScoreBlock, gather_thresholds
 from tiewise.scoring.device_scorer import QUEUED_BLOCKS, DeviceScorer, gather_scores
 from tiewise.scoring.judgments import Slots
+from tiewise.scoring.spans import Indices, as_slice
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["DeviceTieCounts"]

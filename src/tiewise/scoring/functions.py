@@ -28,7 +28,6 @@ from tiewise.scoring.backends import (
     not_finite_error,
     scoring_backend,
 )
-from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import Collection
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
@@ -36,6 +35,7 @@ from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask
 from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, as_int, check_choice, check_precision
 from tiewise.scoring.quantised import Quantized
+from tiewise.scoring.spans import split
 from tiewise.scoring.storage import TokenVectors, VectorsLike
 
 __all__ = ["LEVELS", "head", "logit", "score"]

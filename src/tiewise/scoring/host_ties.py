@@ -10,9 +10,9 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores, Thresholds
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
+from tiewise.scoring.spans import Indices
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["HostTieCounts"]
@@ -50,15 +50,16 @@ class _HostBlockCounts(QueryBlockCounts):
 
     def add(self, docs: VectorBlock) -> None:
         approximate = self.scorer.approximate(self.queries, docs)
-        above, equal, skipped, (row, column, doc) = approximate.count(self.thresholds, max_near(docs.n))
-        if skipped.any():
-            self._add_rows_exactly(np.flatnonzero(skipped), docs)
+        decided = approximate.count(self.thresholds, max_near(docs.n))
+        if decided.skipped.any():
+            self._add_rows_exactly(np.flatnonzero(decided.skipped), docs)
         if self.counts.orders:
-            self._add_certain_ties(approximate, equal, docs.start)
-        self.above += above
-        self.equal += equal
+            self._add_certain_ties(approximate, decided.equal, docs.start)
+        self.above += decided.above
+        self.equal += decided.equal
+        row, column, doc = decided.near
         self._add_near(row, column, doc + docs.start, self.scorer.exact_scores(self.queries, docs, row, doc))
-        self._add_lowest(*self._find_lowest(approximate, docs))
+        self._add_lowest(*self._find_lowest(approximate, decided.lowest, docs))
 
     def _add_near(self, row: Indices, column: Indices, doc: Indices, score: Floats) -> None:
         """Compare near documents, by their exact scores, with the threshold that each of them is near to."""
@@ -92,10 +93,10 @@ class _HostBlockCounts(QueryBlockCounts):
                 docs = np.flatnonzero((low >= low_in[row, column]) & (high <= high_in[row, column]))
                 self.ties.append((np.full(len(docs), self.group_at[row, column]), docs + offset))
 
-    def _find_lowest(self, approximate: ApproximateScores, docs: VectorBlock) -> tuple[Floats, Indices]:
-        """The lowest score of each query in a block of documents, and how many of them have it."""
+    def _find_lowest(self, approximate: ApproximateScores, bound: Floats, docs: VectorBlock) -> tuple[Floats, Indices]:
+        """The lowest score of each query in a block of documents, at most `bound`, and how many of them have it."""
         scorer, function, n_rows = self.scorer, self.scorer.function, self.n
-        bound = function.from_filter(self.queries, np.arange(n_rows), approximate.minimum_upper_bound())
+        bound = function.from_filter(self.queries, np.arange(n_rows), bound)
         bound = np.fmin(scorer.rounding(bound), self.lowest)
         highest = scorer.rounding.interval(np.where(np.isfinite(bound), bound, 0.0))[3]
         limit = function.to_filter(self.queries, highest[:, None])[:, 0]

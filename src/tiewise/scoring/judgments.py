@@ -14,9 +14,9 @@ from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.results.wording import list_examples
-from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Scorer, as_slice
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.ids import Ids
+from tiewise.scoring.spans import Indices, as_slice
 
 __all__ = ["Judgments", "Slots", "with_self"]
 

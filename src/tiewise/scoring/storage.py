@@ -18,10 +18,11 @@ from numpy.typing import ArrayLike
 
 from tiewise.caching import cached_property
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, Indices, NumpyBackend, Rows, backend_of, check_numeric, dtype_name
+from tiewise.scoring.backends import Array, Backend, NumpyBackend, backend_of, check_numeric, dtype_name
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
+from tiewise.scoring.spans import Indices, Rows, segment_indices
 
-__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage", "segment_indices"]
+__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage"]
 
 
 #: How many rows are copied to a device at a time.
@@ -321,16 +322,6 @@ def copy_rows(storage: Storage, backend: Backend) -> Storage:
         rows = slice(start, min(start + COPIED_ROWS, storage.n))
         array[rows] = backend.to_device(storage.take(rows))
     return Matrix(backend, array)
-
-
-def segment_indices(starts: Indices, lengths: Indices) -> Indices:
-    """The indices of segments, one after the other.
-
-    >>> segment_indices(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 # -- from what users give ---------------------------------------------------------------------------------------------

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.judgments import Judgments, Slots
+from tiewise.scoring.spans import Indices
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["QueryBlockCounts", "TieCounts"]

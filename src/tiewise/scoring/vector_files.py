@@ -17,7 +17,8 @@ from tiewise.io.parquet import parquet_errors
 from tiewise.io.tensors import read_tensors
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.results.optional import need
-from tiewise.scoring.backends import Array, Backend, NumpyBackend, Rows
+from tiewise.scoring.backends import Array, Backend, NumpyBackend
+from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
 
 __all__ = ["ParquetVectors", "is_path", "open_vectors", "read_matrix"]

@@ -9,10 +9,10 @@ from typing import Any
 
 from tiewise.errors import InputError
 from tiewise.results.optional import need
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_low_precision
-from tiewise.scoring.blocks import split
+from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.options import SCORE_DTYPES
 from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
+from tiewise.scoring.spans import Rows, split
 from tiewise.scoring.storage import Storage, make_storage
 
 __all__ = ["SCORES", "STORAGE", "Setup", "bytes_per_vector", "default_setups", "shorten", "store"]

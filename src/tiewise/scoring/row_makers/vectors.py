@@ -15,12 +15,12 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.memory_run import MemoryRun
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
-from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.options import require_int
 from tiewise.scoring.quantised import BLOCK, Quantized
 from tiewise.scoring.row_makers.setups import Setup, bytes_per_vector, default_setups, shorten, store
+from tiewise.scoring.spans import split
 from tiewise.ties.counted import Counted, Request, RunSource
 
 __all__ = ["FUNCTIONS", "VectorRun", "vectors"]
