@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -402,16 +402,9 @@ def _single_call(function: Function) -> Function:
     return function
 
 
-def _collect(
-    function: Callable[..., Any], docs: VectorsLike, options: Mapping[str, Any]
-) -> tuple[Collection, dict[str, Any]]:
-    """The collection of a single call, and the options that are left; an unknown one is a TypeError."""
-    known = inspect.signature(function).parameters if options else {}
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-    of_docs = {name: options[name] for name in DOCUMENT_OPTIONS if name in options}
-    return Collection(docs, **of_docs), {name: options[name] for name in options if name not in of_docs}
+def _collect(docs: VectorsLike, options: Any) -> Collection:
+    """The collection of a single call; its own options are taken out of `options`."""
+    return Collection(docs, **{name: options.pop(name) for name in DOCUMENT_OPTIONS if name in options})
 
 
 @_single_call
@@ -428,8 +421,7 @@ def search(queries: VectorsLike, docs: VectorsLike, k: int, **options: Unpack[Ca
     >>> search([[2.0, 0.0]], docs, 1, doc_ids=["a", "b", "c", "d"]).to_dict()
     {'0': {'a': 2.0, 'c': 2.0}}
     """
-    collection, others = _collect(search, docs, options)
-    return collection.search(queries, k, **others)
+    return _collect(docs, options).search(queries, k, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -451,8 +443,7 @@ def tie_groups(queries: VectorsLike, docs: VectorsLike, qrels: QrelsLike, **opti
     >>> tw.evaluate(None, ties, "RR")["RR"]
     RR 0.7500 [0.5000, 1.0000]
     """
-    collection, others = _collect(tie_groups, docs, options)
-    return collection.tie_groups(queries, qrels, **others)
+    return _collect(docs, options).tie_groups(queries, qrels, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -462,8 +453,7 @@ def judged_scores(queries: VectorsLike, docs: VectorsLike, qrels: QrelsLike, **o
     >>> judged_scores([[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], {"0": {"1": 1, "0": 1, "9": 0}})
     array([ 0.,  2., nan])
     """
-    collection, others = _collect(judged_scores, docs, options)
-    return collection.judged_scores(queries, qrels, **others)
+    return _collect(docs, options).judged_scores(queries, qrels, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -490,5 +480,4 @@ def rescore(run: RunLike, queries: VectorsLike, docs: VectorsLike, **options: Un
     >>> rescore(run, [[1.0]], vectors, only="tied", **options).to_dict()
     {'q': {'a': 4.0, 'c': 3.0, 'b': 2.0, 'd': 1.0}}
     """
-    collection, others = _collect(rescore, docs, options)
-    return collection.rescore(run, queries, **others)
+    return _collect(docs, options).rescore(run, queries, **options)  # type: ignore[misc]

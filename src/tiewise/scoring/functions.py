@@ -245,6 +245,11 @@ def _check_class(array: Array, positive: int) -> int:
         raise InputError(
             f"Softmax needs two classes or more, but logits of shape {tuple(array.shape)} have one. Use fn='sigmoid'."
         )
+    return require_class(positive, classes)
+
+
+def require_class(positive: Any, classes: int) -> int:
+    """The index of a class, or an error."""
     index = as_int(positive)
     if index is None or not 0 <= index < classes:
         raise InputError(f"positive must be the index of a class, 0 to {classes - 1}, not {positive!r}.")

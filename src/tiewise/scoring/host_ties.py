@@ -18,19 +18,12 @@ from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 __all__ = ["HostTieCounts"]
 
 
-class HostTieCounts(TieCounts):
-    """Counts from approximate scores and, where these are not enough, from exact ones."""
-
-    def make_block(self, block: slice) -> QueryBlockCounts:
-        """The counts of a block of queries, none yet."""
-        assert isinstance(self.scorer, HostScorer)
-        return _HostBlockCounts(self, block, self.scorer)
-
-
 class _HostBlockCounts(QueryBlockCounts):
-    def __init__(self, counts: HostTieCounts, block: slice, scorer: HostScorer):
+    def __init__(self, counts: TieCounts, block: slice):
         super().__init__(counts, block)
-        self.scorer, self.queries = scorer, scorer.query_block(counts.judgments.rows_of_block(block))
+        assert isinstance(counts.scorer, HostScorer)
+        self.scorer = counts.scorer
+        self.queries = self.scorer.query_block(counts.judgments.rows_of_block(block))
         self.group_at = np.full(self.above.shape, -1)  # the group in each cell
         self.group_at[self.row, self.column] = np.arange(len(self.row))
         self.thresholds = self._make_thresholds()
@@ -111,3 +104,9 @@ class _HostBlockCounts(QueryBlockCounts):
         np.minimum.at(lowest, row, exact)
         size += np.bincount(row, weights=exact == lowest[row], minlength=n_rows).astype(np.int64)
         return lowest, size
+
+
+class HostTieCounts(TieCounts):
+    """Counts from approximate scores and, where these are not enough, from exact ones."""
+
+    block_counts = _HostBlockCounts

@@ -22,20 +22,18 @@ from tiewise.ties.groups import TieGroups
 __all__ = ["QueryBlockCounts", "TieCounts"]
 
 
-class TieCounts(ABC):
+class TieCounts:
     """Counts for each judgment and each query of the qrels.
 
     `shared_scores` are the scores of the judged documents of all shards, if the documents are one shard of several.
     """
 
+    block_counts: type[QueryBlockCounts]
+
     def __init__(
         self, scorer: Scorer, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None = None
     ):
         self.scorer, self.judgments, self.orders, self.shared_scores = scorer, judgments, orders, shared_scores
-
-    @abstractmethod
-    def make_block(self, block: slice) -> QueryBlockCounts:
-        """The counts of a block of queries, none yet."""
 
     def count(self, blocks: Blocks) -> None:
         """Count in all blocks of queries and documents."""
@@ -46,9 +44,9 @@ class TieCounts(ABC):
             self.score[judged] = score
         else:
             self.check_shared_scores(judged, score)
-        parts = [self.make_block(block) for block in blocks.queries] if blocks.docs else []
+        parts = [self.block_counts(self, block) for block in blocks.queries] if blocks.docs else []
         blocks.visit(parts)
-        final = [self.make_block(part.block) if part.correct_scores() else part for part in parts]
+        final = [self.block_counts(self, part.block) if part.correct_scores() else part for part in parts]
         blocks.visit([part for part in final if part not in parts])
         for part in final:
             part.finish()
@@ -156,9 +154,8 @@ class QueryBlockCounts(ABC):
 
     def _add_lowest(self, lowest: Floats, size: Indices) -> None:
         """Update the lowest score of each query, and the number of documents that have it."""
-        self.lowest_size = np.where(lowest < self.lowest, 0, self.lowest_size) + np.where(
-            lowest <= self.lowest, size, 0
-        )
+        self.lowest_size[lowest < self.lowest] = 0
+        self.lowest_size += np.where(lowest <= self.lowest, size, 0)
         self.lowest = np.minimum(self.lowest, lowest)
 
     def finish(self) -> None:

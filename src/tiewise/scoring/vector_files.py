@@ -138,7 +138,6 @@ class ParquetVectors(Storage):
             return vectors_to_matrix(column, f"column '{self._column}'", first_row=first, dims=self._width)
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, from the row groups that have them."""
         if isinstance(rows, slice):
             rows = np.arange(rows.start, rows.stop)
         out = np.empty((len(rows), self.dims), self.dtype)
@@ -149,14 +148,11 @@ class ParquetVectors(Storage):
         return out
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions."""
         return ParquetVectors(self.name, dims)
 
     def to(self, backend: Backend) -> Storage:
-        """A matrix of all rows on another device."""
         return copy_rows(self, backend)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all vectors."""
         return self.n * self.dims * int(np.dtype(self.dtype).itemsize)

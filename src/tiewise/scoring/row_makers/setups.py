@@ -150,22 +150,18 @@ class Float8(Storage):
         return cls(codes, scale)
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, decoded."""
         at = self.backend.as_index(rows)
         numbers = self.codes[at].view(_dtype(self.backend, "float8"))
         return self.backend.cast(numbers, self.dtype) * self.scale[at]
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions."""
         return Float8(self.codes[:, :dims], self.scale)
 
     def to(self, backend: Backend) -> Storage:
-        """The codes on another device."""
         return Float8(backend.to_device(self.codes), backend.to_device(self.scale))
 
     @property
     def nbytes(self) -> int:
-        """The bytes of codes and scales."""
         return self.n * (self.dims + 4)
 
 
