@@ -35,7 +35,7 @@ CHUNK = 2**22
 #: Up to this number of queries, products and norms are computed in one pass over the documents.
 FEW_QUERIES = 8
 
-#: Rows with a norm outside this range are scaled before they are multiplied for a cosine.
+#: If a norm is outside this range, products are no filter for cosines.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
 
 
@@ -199,12 +199,10 @@ class Cosine(Dot):
         if product is not None:  # for few queries, norms that are bounds are good enough
             norms, bound = d.norms, bound + 1.01 * d.norm_error
         else:
-            norms = np.sqrt(d.squared_norms)
-        vectors, norms = _in_safe_range(d, norms, dtype)
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
+            product, norms = _product(unit, d.scaled, dtype), np.sqrt(d.squared_norms)
+        norms = _safe_norms(d, norms, dtype)
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms != 0).astype(dtype)
         row_error = np.stack([np.full(q.n, bound), np.zeros(q.n)])
-        if product is None or vectors is not d.scaled:
-            product = _product(unit, vectors, dtype)
         return ApproximateScores(product, row_error, np.ones((1, d.n)), scale=inverse)
 
 
@@ -403,19 +401,9 @@ def _normalise(q: VectorBlock, dtype: Any) -> NDArray[Any]:
     return np.where(norms > 0, q.scaled / norms, 0.0).astype(dtype)
 
 
-def _in_safe_range(d: VectorBlock, norms: Floats, dtype: Any) -> tuple[Any, Floats]:
-    """Vectors and norms; very long and very short vectors are scaled by a power of two."""
+def _safe_norms(d: VectorBlock, norms: Floats, dtype: Any) -> Floats:
+    """Norms, NaN for those of very long and very short vectors: the definition decides about their scores."""
     if d.scaled.dtype == np.float64:
-        return d.scaled, norms
+        return norms
     low, high = SAFE_NORMS[np.dtype(dtype)]
-    unsafe = np.flatnonzero((norms > 0) & ~((norms > low) & (norms < high)))
-    if not len(unsafe):
-        return d.scaled, norms
-    norms = norms.copy()
-    if isinstance(d.scaled, SparseRows):
-        norms[unsafe] = np.nan  # the definition decides
-        return d.scaled, norms
-    vectors = d.scaled.copy()
-    scaled, exponents = scale_rows(d.scaled[unsafe].astype(np.float64))
-    vectors[unsafe], norms[unsafe] = scaled, np.ldexp(norms[unsafe], -exponents)
-    return vectors, norms
+    return np.where((norms == 0) | ((norms > low) & (norms < high)), norms, np.nan)
