@@ -82,17 +82,13 @@ class ApproximateScores:
         error = self.row_error[0] * doc_error[0].max(initial=0.0) + self.row_error[1] + doc_error[1:].max(initial=0.0)
         return np.where(np.isnan(error), np.inf, error)
 
-    def take_first(self, n: int) -> ApproximateScores:
-        """The first n documents."""
-        scale, offset = (None if part is None else part[:n] for part in (self.scale, self.offset))
-        doc_error = np.ascontiguousarray(self.doc_error[:, :n])
-        return ApproximateScores(self.values[:, :n], self.row_error, doc_error, scale, offset)
-
     def kth_lower_bound(self, k: int) -> Floats | None:
         """(n_rows,): at least k of the first documents score this much; None if there are fewer than 2k documents."""
         if self.values.shape[1] < 2 * k:
             return None
-        first = self.take_first(max(4 * k, 4096))
+        n = max(4 * k, 4096)
+        scale, offset = (None if part is None else part[:n] for part in (self.scale, self.offset))
+        first = ApproximateScores(self.values[:, :n], self.row_error, self.doc_error[:, :n], scale, offset)
         values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
         kth = values.shape[1] - k
         return np.partition(values, kth, axis=1)[:, kth].astype(np.float64) - first.max_error()

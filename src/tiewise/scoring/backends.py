@@ -380,22 +380,18 @@ def _priority_stream(torch: Any, device: Any) -> Any:
     return torch.cuda.Stream(device, priority=-1)
 
 
-_float32_output: dict[Any, bool] = {}  # by device
-
-
+@cache
 def _has_float32_output(torch: Any, device: Any) -> bool:
     """Whether `torch.mm` takes `out_dtype` on a device; warn once where it does not."""
-    if device not in _float32_output:
-        ones = torch.ones((16, 16), dtype=torch.bfloat16, device=device)
-        try:
-            torch.mm(ones, ones, out_dtype=torch.float32)
-            _float32_output[device] = True
-        except (TypeError, RuntimeError, NotImplementedError):
-            _float32_output[device] = False
-            warnings.warn(
-                f"This torch ({torch.__version__}) has no float32 output of low-precision products on {device}. "
-                "Documents are converted to float32 block by block. This is exact, but several times slower.",
-                TiewiseWarning,
-                stacklevel=2,
-            )
-    return _float32_output[device]
+    ones = torch.ones((16, 16), dtype=torch.bfloat16, device=device)
+    try:
+        torch.mm(ones, ones, out_dtype=torch.float32)
+    except (TypeError, RuntimeError, NotImplementedError):
+        warnings.warn(
+            f"This torch ({torch.__version__}) has no float32 output of low-precision products on {device}. "
+            "Documents are converted to float32 block by block. This is exact, but several times slower.",
+            TiewiseWarning,
+            stacklevel=2,
+        )
+        return False
+    return True

@@ -27,7 +27,8 @@ __all__ = ["find_best"]
 
 def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices, Floats]:
     """Queries, documents and scores of the k best of each query, and of all that tie with the k-th; best first."""
-    candidates = [_make_candidates(scorer, rows, k) for rows in blocks.queries]
+    make: Any = _DeviceCandidates if isinstance(scorer, DeviceScorer) else _HostCandidates
+    candidates: list[Candidates] = [make(scorer, rows, k) for rows in blocks.queries]
     blocks.visit(candidates)
     found = [part.finish() for part in candidates] or [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     query, doc, score = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
@@ -35,13 +36,6 @@ def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices,
         order = np.lexsort((doc, -score, query))
         query, doc, score = query[order], doc[order], score[order]
     return query, doc, score
-
-
-def _make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
-    if isinstance(scorer, DeviceScorer):
-        return _DeviceCandidates(scorer, rows, k)
-    assert isinstance(scorer, HostScorer)
-    return _HostCandidates(scorer, rows, k)
 
 
 class Candidates(ABC):

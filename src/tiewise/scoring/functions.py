@@ -280,10 +280,9 @@ def _check_finite(backend: Backend, array: Array, what: str) -> None:
 
 
 def _check_operands(backend: Backend, states: Array, weights: Array, biases: Array | None) -> None:
-    _check_finite(backend, states, "hidden states")
-    _check_finite(backend, weights, "weights")
-    if biases is not None:
-        _check_finite(backend, biases, "biases")
+    for array, what in ((states, "hidden states"), (weights, "weights"), (biases, "biases")):
+        if array is not None:
+            _check_finite(backend, array, what)
 
 
 def _head_on_host(backend: Backend, states: Array, weights: Array, biases: Array | None, precision: str) -> Array:

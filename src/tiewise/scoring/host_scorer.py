@@ -48,14 +48,16 @@ class HostScorer(Scorer):
 
     def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str, score_dtype: str | None = None):
         super().__init__(queries, docs, fn, precision)
-        self.rounding = self._make_rounding() if score_dtype is None else score_rounding(score_dtype)
+        self.rounding = self._make_rounding(score_dtype)
         # In low precision, vectors are normalised before they are multiplied.
         function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
         self.function = function(queries.dims, docs.terms, self.rounding, self.types.integer, self.types.low)
         self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.result_name = "scores"  # for messages
 
-    def _make_rounding(self) -> Rounding:
+    def _make_rounding(self, score_dtype: str | None) -> Rounding:
+        if score_dtype is not None:
+            return score_rounding(score_dtype)
         if self.types.low:
             return _low_precision_rounding(self.queries)
         if self.types.result == "float32" and not self.types.integer:

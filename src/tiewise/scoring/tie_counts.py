@@ -54,7 +54,7 @@ class TieCounts:
     def allocate(self) -> None:
         """Create the arrays of counts, and check that a judged query and document are here."""
         judgments, shared = self.judgments, self.shared_scores
-        judgments.check_queries()
+        judgments.check_ids(docs=shared is None)  # a shard may hold no judged document
         n, queries = len(judgments.qrels), len(judgments.qrels.queries)
         self.score = np.full(n, np.nan) if shared is None else shared
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -63,8 +63,6 @@ class TieCounts:
         self.length, self.unjudged = np.where(self.present, judgments.doc_ids.n, 0), judgments.unjudged
         # docid-asc follows from docid-desc
         self.before = {order.replace("-asc", "-desc"): np.zeros(n, np.int64) for order in self.orders}
-        if shared is None:  # a shard may hold no judged document
-            judgments.check_docs()
 
     def check_shared_scores(self, judged: Indices, score: Floats) -> None:
         """Raise if judged documents have other scores here than the shared ones."""
