@@ -27,9 +27,8 @@ from experiments import low_precision
 from experiments.low_precision import MEASURE, ROOT, Experiment
 from experiments.low_precision_stages import PHI, first_stages
 from tiewise import figures
-from tiewise.analysis.protocol_result import Scaled
+from tiewise.analysis.protocol_tables import POINTS, format_size
 
-NUMBERS = Scaled()
 CUTOFFS = range(1, 21)
 ROWS = ("bfloat16", "bfloat16 + hps", "bfloat16 + head")
 #: The orders of ties that tools and data have, by the heads of their columns.
@@ -91,11 +90,11 @@ def paper_line(one: Experiment, measure: str) -> list[str]:
     """A model in the layout of the paper."""
     found = one.protocol(measure)
     whole = found.estimate("float32").expected if "float32" in found.rows else None
-    cells = [one.name + (f", {measure}" if measure != MEASURE else ""), NUMBERS.number(whole)]
+    cells = [one.name + (f", {measure}" if measure != MEASURE else ""), POINTS.number(whole)]
     for row in ROWS[:2]:
         value = found.estimate(row)
-        cells += [NUMBERS.number(value.oblivious), NUMBERS.number(value.expected)]
-        cells += [NUMBERS.size(value.range), NUMBERS.signed(value.bias)]
+        cells += [POINTS.number(value.oblivious), POINTS.number(value.expected)]
+        cells += [format_size(value.range, POINTS), POINTS.signed(value.bias)]
     return cells
 
 
@@ -113,7 +112,7 @@ def orders_table(lab: Lab) -> str:
         values = [_in_order(one, order) for order in ORDERS.values()]
         values.append(_in_order(up[one.name], "docid-desc") if one.name in up else None)
         expected = one.protocol(rows=ROWS[:1]).estimate("bfloat16").expected
-        lines.append([one.name, *map(NUMBERS.number, [expected, *values])])
+        lines.append([one.name, *map(POINTS.number, [expected, *values])])
     return render_table(["model, data", "E", *ORDERS, "trec_eval, ids count up"], lines)
 
 
@@ -153,7 +152,7 @@ def batch_lines(small: Experiment, large: Experiment, rows: Sequence[str], befor
     lines = []
     for row in rows:
         found = [one.protocol(rows=[row]).estimate(row) for one in (small, large)]
-        values = [f"{NUMBERS.number(one.expected)}, {NUMBERS.size(one.range)}" for one in found]
+        values = [f"{POINTS.number(one.expected)}, {format_size(one.range, POINTS)}" for one in found]
         inverted = tw.audit(large.run(row), reference=small.run(row)).inverted
         lines.append([f"{small.name}, {row}", f"{100 * changed:.1f}", f"{moved:.2g}", *values, f"{100 * inverted:.3f}"])
     return lines

@@ -31,9 +31,9 @@ from benchmarks import growth_page, ray_page, speed_page
 import tiewise as tw
 from tiewise.adapters.index import INDEX_KEYS
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
-from tiewise.analysis.comparison.result import COMPARISON_COLUMNS, COMPARISON_KEYS, RANKING_COLUMNS
-from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS, PROTOCOL_KEYS
-from tiewise.analysis.report_tables import REPORT_COLUMNS, REPORT_KEYS
+from tiewise.analysis.comparison.result import COMPARISON_COLUMNS
+from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS
+from tiewise.analysis.report_tables import REPORT_COLUMNS
 from tiewise.analysis.tool_values import TOOL_COLUMNS
 from tiewise.cli.command import FEW_OPTIONS, SHORT, Argument, Option
 from tiewise.cli.program import COMMANDS, all_commands, app
@@ -71,6 +71,68 @@ list under `runs`. TSV, CSV, JSON Lines, Parquet and `to_frame()` have the colum
 end and never renames or moves one. A cell is empty (null) where it does not apply. The number at the end of a `schema`
 changes if a key goes or means something else.
 """
+
+#: The keys of `Report.to_dict` and of JSON.
+REPORT_KEYS = {
+    "provenance": "version, files with their SHA-256, options, and how many queries and rows were there or tied",
+    "sentence": "what ties do to the numbers, and what to report",
+    "notes": "what a reader should know",
+    "measures": "by measure the mean over queries: expected, ci, minimum, maximum, std, oblivious, range, bias, z, "
+    "residual, cut, and how each was found",
+    "queries": "with `-q`: the same by measure and query",
+}
+
+#: The keys of `Compared.to_dict`.
+COMPARISON_KEYS = {
+    "schema": "tiewise/comparison/1",
+    "version": "of Tiewise",
+    "runs": "name and file of each run",
+    "queries": "how many queries are compared",
+    "baseline": "the run that the others are compared with, or null",
+    "test": "max-t or tukey",
+    "confidence": "of the intervals; a difference is shown if its p-value is below 1 − confidence",
+    "orders": "whose ties one order breaks: independent, per-query or shared",
+    "seed": "of random draws",
+    "rankings": "for each measure `tau` (Kendall's τ between the systems by expected and by oblivious values) and "
+    "`rows`, the columns of a ranking",
+    "pairs": "every pair, or every run against the baseline (of more than 200 runs, against the best): the attributes "
+    "of `PairComparison`",
+    "unjudged": "with `--explain`: for each run the bounds over labels of unjudged documents",
+    "notes": "what a reader should know",
+}
+
+#: The columns of a ranking.
+RANKING_COLUMNS = {
+    "rank": "the rank by expected value; equal values share a rank",
+    "system": "the name of the run",
+    "expected": "its expected value over the queries compared",
+    "minimum": "its lowest value over the orders of ties",
+    "maximum": "its highest",
+    "oblivious": "its value as the tool prints it that `--oblivious` names",
+    "difference": "its expected value minus that of the best, or of the baseline; empty for these",
+    "ci_low": "the interval of the difference: all intervals of the comparison hold together; its lower end",
+    "ci_high": "its upper end",
+    "p_value": "of the difference, two-sided, adjusted for all differences of the comparison",
+    "rank_best": "its best rank in any order of ties",
+    "rank_worst": "its worst",
+    "ranks_reached": "whether an order of ties is known that gives these ranks",
+    "rank_low": "1 + the number of systems that are shown to be better",
+    "rank_high": "the number of systems − the number of those that are shown to be worse",
+}
+
+#: The keys of `Protocol.to_dict` and of JSON.
+PROTOCOL_KEYS = {
+    "queries": "the number of queries that all rows have",
+    "reference": "the row that others are compared with",
+    "oblivious": "the order of the oblivious values",
+    "cutoff": "of the overlap",
+    "max_loss": "the largest loss allowed",
+    "worst": "what one query can lose",
+    "choice": "the row to take",
+    "sentence": "what the table says",
+    "notes": "what a reader should know",
+    "rows": "the columns above",
+}
 
 #: What each schema is printed by, its keys in JSON and its columns.
 SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {

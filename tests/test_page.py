@@ -404,6 +404,16 @@ def test_with_skipped_queries_every_number_is_about_the_same_ones(folder):
         collect_content(qrels, {"A": {"q0": high}, "B": {"q1": high}}, "RR", missing="skip")
 
 
+def test_skipped_queries_keep_the_subtopics_of_the_others():
+    judgments = {f"q{i}": {"a": {"1": 1}, "b": {"2": 1}} for i in range(3)}
+    runs = {
+        name: {query: {"a": 2.0, "b": 1.0} for query in queries}
+        for name, queries in {"A": ["q0", "q2"], "B": ["q1", "q2"]}.items()
+    }
+    page = collect_content(judgments, runs, "alpha_nDCG@20", missing="skip", complete=True)
+    assert page.queries == 1 and page.qrels.to_dict() == {"q2": judgments["q2"]}
+
+
 def test_differences_that_are_rounding_are_none():
     data = figures.differences({"q1": 0.1 + 0.2, "q2": 0.5}, {"q1": 0.3, "q2": 0.25}).to_dict()["datasets"].values()
     assert [row["query"] for rows in data for row in rows if "query" in row] == ["q2"]

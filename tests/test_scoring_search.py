@@ -20,7 +20,7 @@ from tiewise.scoring import device_scorer, host_functions, host_scorer
 from tiewise.scoring.backends import TorchBackend
 from tiewise.scoring.device_counting import ScoreBlock
 from tiewise.scoring.ids import Ids
-from tiewise.scoring.selecting_kernels import NO_DOCUMENT, Selection, lowest_equal_key, pack_keys, unpack_keys
+from tiewise.scoring.selecting_kernels import LAST_DOCUMENT, NO_DOCUMENT, Selection, lowest_equal_key, unpack_keys
 from tiewise.ties import tie_groups as from_run
 from tiewise.ties.groups import TieGroups
 
@@ -453,6 +453,12 @@ def test_many_tiles_on_a_gpu(judged):
     docs[299_999, 3] = float("nan")
     with pytest.raises(InputError, match="Row 299999 of the documents holds NaN"):
         scoring.tie_groups(queries, docs, qrels)
+
+
+def pack_keys(docs, scores):
+    """One integer for each document and its score, as `_select_documents` computes it on a device."""
+    bits = np.where(scores == 0, np.float32(0), scores).view(np.int32)
+    return ((bits ^ ((bits >> 31) & 0x7FFFFFFF)).astype(np.int64) << 32) | (LAST_DOCUMENT - docs)
 
 
 def test_keys_sort_documents_with_their_scores():

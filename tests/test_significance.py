@@ -127,6 +127,18 @@ def test_max_t_agrees_with_a_multivariate_distribution():
         assert tested.p_value == pytest.approx(np.mean(drawn.max(axis=1) >= abs(gap) / error), abs=0.01)
 
 
+@pytest.mark.parametrize("baseline", [None, 1])
+def test_queries_beyond_a_limit_keep_their_covariance(monkeypatch, baseline):
+    values = [np.random.default_rng(seed).normal(size=(60, 4)).cumsum(axis=1) for seed in (1, 2)]
+    pairs = [(i, 1, measure) for i in (0, 2, 3) for measure in (0, 1)]
+    whole = family(*values, baseline=baseline)
+    monkeypatch.setattr(simultaneous, "MAX_WEIGHTS", 10)
+    few = family(*values, baseline=baseline)
+    for pair in pairs:
+        assert few.test(*pair).ci == pytest.approx(whole.test(*pair).ci, abs=0.02)
+        assert few.test(*pair).p_value == pytest.approx(whole.test(*pair).p_value, abs=0.01)
+
+
 def test_one_pair_in_one_measure_is_students_t():
     values = np.random.default_rng(8).random((12, 2))
     tested, theirs = family(values).test(0, 1), stats.ttest_rel(values[:, 0], values[:, 1])

@@ -152,6 +152,14 @@ def test_latex_keeps_signs_and_writes_zeros():
     assert "retain-explicit-plus" in text and r"v.5 & +0.004 & $\pm$0.055 \\" in text and r"\caption{p = 0.04.}" in text
 
 
+def test_a_pair_shows_the_same_before_and_after_a_comparison_in_two_measures():
+    runs = {"A": {"q": {"a": 2.0, "b": 1.0}}, "B": {"q": {"b": 2.0, "a": 1.0}}}
+    found = tw.compare({"q": {"a": 1}}, runs, ["RR", "AP"])
+    before = found.pair("A", "B", "RR").to_text()
+    found.to_text()
+    assert found.pair("A", "B", "RR").to_text() == before
+
+
 def test_wide_tables_span_both_columns_in_latex():
     kinds = []
     for many in (3, 6, 12, 16):

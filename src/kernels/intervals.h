@@ -217,16 +217,19 @@ TIEWISE_INLINE void count_by_search(const ApproximateScores<T>& scores, size_t r
   }
 }
 
-// False if more than `max_near` documents are near: then the row has no counts and no near documents.
+// Count in one row, and find an upper bound of its lowest exact score. False if more than `max_near` documents are near:
+// then the row has no counts and no near documents.
 template <class T>
 TIEWISE_INLINE bool count_row(const ApproximateScores<T>& scores, size_t row, const Thresholds& t, size_t max_near,
-                              int64_t* above, int64_t* equal, NearDocuments& near) {
+                              int64_t* above, int64_t* equal, double& lowest, NearDocuments& near) {
   Chunk<T> chunk;
   const size_t before = near.row.size();
   std::vector<int64_t> positions(t.size > MAX_COMPARISONS ? t.size + 1 : 0);
-  for (size_t c = 0; c < scores.chunks() && t.size; ++c) {
+  for (size_t c = 0; c < scores.chunks(); ++c) {
     read_chunk(scores, row, c, chunk);
-    if (chunk.finite && chunk.maximum + scores.max_error(row, c) < t.low_out[0]) continue;  // all below all thresholds
+    const double max_error = scores.max_error(row, c);
+    if (chunk.finite) lowest = std::min(lowest, chunk.minimum + max_error);
+    if (!t.size || (chunk.finite && chunk.maximum + max_error < t.low_out[0])) continue;  // all below all thresholds
     if (t.size > MAX_COMPARISONS) {
       count_by_search(scores, row, c, chunk, t, positions.data(), equal, near);
     } else {
@@ -273,18 +276,6 @@ TIEWISE_INLINE bool select_row(const ApproximateScores<T>& scores, size_t row, d
     }
   }
   return true;
-}
-
-// An upper bound of the lowest exact score of a row.
-template <class T>
-TIEWISE_INLINE double minimum_of_row(const ApproximateScores<T>& scores, size_t row) {
-  Chunk<T> chunk;
-  double lowest = std::numeric_limits<double>::infinity();
-  for (size_t c = 0; c < scores.chunks(); ++c) {
-    read_chunk(scores, row, c, chunk);
-    if (chunk.finite) lowest = std::min(lowest, chunk.minimum + scores.max_error(row, c));
-  }
-  return lowest;
 }
 
 }  // namespace tiewise

@@ -178,6 +178,7 @@ struct CountArgs {
   const int64_t* sizes;
   size_t max_near;
   int64_t *above, *equal;
+  double* lowest;
   bool* skipped;
 };
 
@@ -190,7 +191,8 @@ TIEWISE_INLINE bool count_all(const ApproximateScores<T>& scores, size_t first, 
       const size_t cell = row * args.width;
       const double* bounds = args.thresholds + cell;
       const Thresholds t{bounds, bounds + all, bounds + 2 * all, bounds + 3 * all, static_cast<size_t>(args.sizes[row])};
-      args.skipped[row] = !count_row(scores, row, t, args.max_near, args.above + cell, args.equal + cell, near);
+      args.skipped[row] =
+          !count_row(scores, row, t, args.max_near, args.above + cell, args.equal + cell, args.lowest[row], near);
     }
     return true;
   } catch (...) {
@@ -233,12 +235,6 @@ TIEWISE_CLONES bool select_rows(const ApproximateScores<double>& scores, size_t 
                                 const SelectArgs& args, SelectedDocuments& out) {
   return select_all(scores, first, last, args, out);
 }
-TIEWISE_CLONES void minimum_of_rows(const ApproximateScores<float>& scores, size_t first, size_t last, double* out) {
-  for (size_t row = first; row < last; ++row) out[row] = minimum_of_row(scores, row);
-}
-TIEWISE_CLONES void minimum_of_rows(const ApproximateScores<double>& scores, size_t first, size_t last, double* out) {
-  for (size_t row = first; row < last; ++row) out[row] = minimum_of_row(scores, row);
-}
 
 template <class T>
 nb::object to_numpy(std::vector<T>&& values) {
@@ -259,21 +255,22 @@ template <class T>
 nb::object count(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<Vector<const T>> offset,
                  Matrix<const double> row, Matrix<const double> doc, nb::ndarray<const double, nb::ndim<3>,
                  nb::c_contig, nb::device::cpu> thresholds, Vector<const int64_t> sizes, Matrix<int64_t> above,
-                 Matrix<int64_t> equal, size_t max_near, Vector<bool> skipped, size_t threads) {
+                 Matrix<int64_t> equal, Vector<double> lowest, size_t max_near, Vector<bool> skipped, size_t threads) {
   const ApproximateScores<T> scores = make_scores<T>(values, scale, offset, row, doc);
   const size_t width = thresholds.shape(2);
   for (const auto& out : {above, equal}) {
     if (out.shape(0) != scores.rows || out.shape(1) != width) throw std::length_error("shapes");
   }
   if (thresholds.shape(0) != 4 || thresholds.shape(1) != scores.rows || sizes.size() != scores.rows ||
-      skipped.size() != scores.rows) {
+      lowest.size() != scores.rows || skipped.size() != scores.rows) {
     throw std::length_error("shapes");
   }
   for (size_t at = 0; at < scores.rows; ++at) {
     if (sizes.data()[at] < 0 || static_cast<size_t>(sizes.data()[at]) > width) throw std::out_of_range("sizes");
   }
   std::vector<NearDocuments> parts(std::max<size_t>(1, threads));
-  const CountArgs args{thresholds.data(), width, sizes.data(), max_near, above.data(), equal.data(), skipped.data()};
+  const CountArgs args{thresholds.data(), width,       sizes.data(),  max_near,
+                       above.data(),      equal.data(), lowest.data(), skipped.data()};
   {
     nb::gil_scoped_release no_gil;
     run_in_threads(scores.rows, threads, [&](size_t first, size_t last, size_t part) {
@@ -303,28 +300,16 @@ nb::object select(Rows<T> values, std::optional<Vector<const T>> scale, std::opt
 }
 
 template <class T>
-void minimum(Rows<T> values, std::optional<Vector<const T>> scale, std::optional<Vector<const T>> offset,
-             Matrix<const double> row, Matrix<const double> doc, Vector<double> out, size_t threads) {
-  const ApproximateScores<T> scores = make_scores<T>(values, scale, offset, row, doc);
-  if (out.size() != scores.rows) throw std::length_error("shapes");
-  nb::gil_scoped_release no_gil;
-  run_in_threads(scores.rows, threads,
-           [&](size_t first, size_t last, size_t) { return minimum_of_rows(scores, first, last, out.data()), true; });
-}
-
-template <class T>
 void define(nb::module_& m) {
   m.def("sum_pairs", &sum_pairs_into<T>, "x"_a.noconvert(), "y"_a.noconvert(), "i"_a.noconvert(), "j"_a.noconvert(),
         "out"_a.noconvert(), "squared"_a, "threads"_a);
   m.def("count", &count<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
-        "thresholds"_a, "sizes"_a, "above"_a.noconvert(), "equal"_a.noconvert(), "max_near"_a,
+        "thresholds"_a, "sizes"_a, "above"_a.noconvert(), "equal"_a.noconvert(), "lowest"_a.noconvert(), "max_near"_a,
         "skipped"_a.noconvert(), "threads"_a);
   m.def("select", &select<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a, "limit"_a,
         "below"_a, "max_selected"_a, "skipped"_a.noconvert(), "threads"_a);
   m.def("bit_products", &bit_products<T>, "x"_a.noconvert(), "rows"_a.noconvert(), "dims"_a, "out"_a.noconvert(),
         "threads"_a);
-  m.def("minimum", &minimum<T>, "values"_a.noconvert(), "scale"_a.none(), "offset"_a.none(), "row"_a, "doc"_a,
-        "out"_a.noconvert(), "threads"_a);
 }
 
 #ifdef SIGBUS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 __all__ = ["cached_method", "cached_property"]
@@ -42,14 +42,14 @@ else:
 
 
 def cached_method(method: Method) -> Method:
-    """A method that is computed once for each object and its positional arguments."""
+    """A method that is computed once for each object and its hashable arguments; others, arrays, follow from these."""
     name = f"_cached_{method.__name__}"
 
     @functools.wraps(method)
     def wrapper(self: Any, *arguments: Any) -> Any:
-        found = vars(self).setdefault(name, {})
-        if arguments not in found:
-            found[arguments] = method(self, *arguments)
-        return found[arguments]
+        found, key = vars(self).setdefault(name, {}), tuple(one for one in arguments if isinstance(one, Hashable))
+        if key not in found:
+            found[key] = method(self, *arguments)
+        return found[key]
 
     return cast(Method, wrapper)

@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING
 
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.estimates import is_wide
-from tiewise.results.wording import NumberFormat, cut_lists_note, join_names
+from tiewise.results.wording import THREE, cut_lists_note, join_names
 
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
 __all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open"]
-
-
-THREE = NumberFormat(3, leading_zero=False)
 
 
 def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:

@@ -19,7 +19,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
 from tiewise.metrics.tool_rules import TOOLS
 
-__all__ = ["OptionNames", "Options", "describe_options", "takes_options"]
+__all__ = ["OptionNames", "Options", "takes_options"]
 
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]
@@ -42,9 +42,9 @@ class OptionNames(TypedDict, total=False):
     seed: int
 
 
-def _declare(spec: str, help: str) -> dict[str, str]:
-    """How the command line spells an option, and its help."""
-    return {"spec": spec, "help": help}
+def _option(default: Any, spec: str, help: str) -> Any:
+    """A field with the spelling of an option on the command line, and its help."""
+    return field(default=default, metadata={"spec": spec, "help": help})
 
 
 @dataclass(frozen=True)
@@ -55,64 +55,44 @@ class Options:
     10
     """
 
-    oblivious: str | None = field(
-        default="trec_eval",
-        metadata=_declare(
-            "--oblivious NAME",
-            "The order of ties whose value is reported beside the expectation: that of a tool (trec_eval, pytrec_eval, "
-            "ir_measures, sentence-transformers ...), given, docid-desc, docid-asc, rank (the rank column), or none.",
-        ),
+    oblivious: str | None = _option(
+        "trec_eval",
+        "--oblivious NAME",
+        "The order of ties whose value is reported beside the expectation: that of a tool (trec_eval, pytrec_eval, "
+        "ir_measures, sentence-transformers ...), given, docid-desc, docid-asc, rank (the rank column), or none.",
     )
-    missing: Missing = field(
-        default="zero",
-        metadata=_declare(
-            "--missing zero|skip|error",
-            "Judged queries that are not in the run count as 0, are skipped, or are an error.",
-        ),
+    missing: Missing = _option(  # noqa: RUF009 (it returns a field)
+        "zero",
+        "--missing zero|skip|error",
+        "Judged queries that are not in the run count as 0, are skipped, or are an error.",
     )
-    no_relevant: NoRelevant = field(
-        default="zero",
-        metadata=_declare("--no-relevant zero|skip", "Queries without a relevant document count as 0, or are skipped."),
+    no_relevant: NoRelevant = _option(  # noqa: RUF009
+        "zero", "--no-relevant zero|skip", "Queries without a relevant document count as 0, or are skipped."
     )
-    score_dtype: str | None = field(
-        default=None,
-        metadata=_declare(
-            "--score-dtype TYPE",
-            "Round scores to float32, float16, bfloat16 or decimal:N first. This can create ties.",
-        ),
+    score_dtype: str | None = _option(
+        None,
+        "--score-dtype TYPE",
+        "Round scores to float32, float16, bfloat16 or decimal:N first. This can create ties.",
     )
-    depth: int | None = field(
-        default=None, metadata=_declare("-M, --depth N", "Use only the first N ranks of each run.")
+    depth: int | None = _option(None, "-M, --depth N", "Use only the first N ranks of each run.")
+    judged_only: bool = _option(
+        False,
+        "-J, --judged-only",
+        "Remove unjudged documents, and those with a negative label, from the runs, as trec_eval does.",
     )
-    judged_only: bool = field(
-        default=False,
-        metadata=_declare(
-            "-J, --judged-only",
-            "Remove unjudged documents, and those with a negative label, from the runs, as trec_eval does.",
-        ),
+    complete: bool = _option(
+        False, "--complete", "The lists are complete: none was truncated inside its last tie group."
     )
-    complete: bool = field(
-        default=False,
-        metadata=_declare("--complete", "The lists are complete: none was truncated inside its last tie group."),
+    drop_self: bool = _option(
+        False, "--drop-self", "Remove documents that have the id of their query, as BEIR and some tasks of MTEB do."
     )
-    drop_self: bool = field(
-        default=False,
-        metadata=_declare(
-            "--drop-self", "Remove documents that have the id of their query, as BEIR and some tasks of MTEB do."
-        ),
+    distances: bool = _option(False, "--distances", "The scores are distances, lowest first: negate them.")
+    samples: int = _option(
+        SAMPLING.samples,
+        "--samples N",
+        "The number of random orders for statistics that have no closed form and too many arrangements to enumerate.",
     )
-    distances: bool = field(
-        default=False, metadata=_declare("--distances", "The scores are distances, lowest first: negate them.")
-    )
-    samples: int = field(
-        default=SAMPLING.samples,
-        metadata=_declare(
-            "--samples N",
-            "The number of random orders for statistics that have no closed form and too many arrangements to "
-            "enumerate.",
-        ),
-    )
-    seed: int = field(default=SAMPLING.seed, metadata=_declare("--seed N", "The seed of random draws."))
+    seed: int = _option(SAMPLING.seed, "--seed N", "The seed of random draws.")
 
     def __post_init__(self) -> None:
         if self.missing not in ("zero", "skip", "error") or self.no_relevant not in ("zero", "skip"):
@@ -155,24 +135,10 @@ class Options:
         return asdict(self)
 
 
-def describe_options(function: Callable[..., Any]) -> tuple[list[inspect.Parameter], str]:
-    """The options that a function takes as keywords, and their documentation as a list.
-
-    They are those of `Options` without the parameters that the function declares by itself, and without those of
-    `takes_options`.
-    """
-    own = inspect.signature(function, follow_wrapped=False).parameters
-    without = {*own, *getattr(function, "_without_options", ())}
-    taken = [one for one in fields(Options) if one.name not in without]
-    parameters = [
-        inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
-        for one in taken
-    ]
-    return parameters, "\n".join(f"- `{one.name}`: {one.metadata['help']}" for one in taken)
-
-
 def takes_options(*without: str) -> Callable[[Function], Function]:
     """Decorator: the signature of a function with `**options` shows each of them, and `{options}` their documentation.
+
+    They are those of `Options` but `without` some, and without the parameters that the function declares by itself.
 
     >>> @takes_options("seed")
     ... def measure(run: str, *, depth: int = 5, **options: Any) -> None:
@@ -182,12 +148,16 @@ def takes_options(*without: str) -> Callable[[Function], Function]:
     """
 
     def decorate(function: Function) -> Function:
-        function._without_options = without  # type: ignore[attr-defined]
         signature = inspect.signature(function)
-        added, text = describe_options(function)
-        own = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
-        function.__signature__ = signature.replace(parameters=[*own, *added])  # type: ignore[attr-defined]
-        function.__doc__ = (function.__doc__ or "").replace("{options}", text.replace("\n", "\n    "))
+        taken = [one for one in fields(Options) if one.name not in {*signature.parameters, *without}]
+        parameters = [one for one in signature.parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters += [
+            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=one.type)
+            for one in taken
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        text = "\n    ".join(f"- `{one.name}`: {one.metadata['help']}" for one in taken)
+        function.__doc__ = (function.__doc__ or "").replace("{options}", text)
         return function
 
     return decorate

@@ -53,16 +53,6 @@ REPORT_COLUMNS = {
     "standard_error": "the standard error of `expected`, if that was sampled",
 }
 
-#: The keys of `Report.to_dict` and of JSON.
-REPORT_KEYS = {
-    "provenance": "version, files with their SHA-256, options, and how many queries and rows were there or tied",
-    "sentence": "what ties do to the numbers, and what to report",
-    "notes": "what a reader should know",
-    "measures": "by measure the mean over queries: expected, ci, minimum, maximum, std, oblivious, range, bias, z, "
-    "residual, cut, and how each was found",
-    "queries": "with `-q`: the same by measure and query",
-}
-
 EXPLANATION = (
     "value: the mean over all orders of tied documents, that of a random order. ±95%: half of the interval for other "
     "queries of the same kind (Student's t), for one run alone: runs have their queries in common, so two of them are "
@@ -186,16 +176,9 @@ class Reports(Result, dict[str, Report]):
         legend = f"Bar: lowest to highest by tie order; line: expected{cross}."
         drawn = by_measure and any(report[measure].tied for report in self.values() for measure in report)
         table = Table(columns, rows, summary=frozenset(summary), bar_legend=legend if drawn else "")
-        dropped = {"measure"} if not by_measure else set()
-        dropped |= {"run"} if len(self) == 1 else set()
-        dropped |= set() if view.per_query else {"query"}
-        chosen = drop_empty(table.choose(view), view)
-        kept = [
-            place
-            for place, column in enumerate(chosen.columns)
-            if column.name not in dropped and (column.name != "tied" or any(row[place] for row in chosen.rows))
-        ]
-        return chosen.take_columns(kept)
+        kept = {"measure": by_measure, "run": len(self) > 1, "query": view.per_query, "tied": any(table.values("tied"))}
+        dropped = [name for name, is_kept in kept.items() if not is_kept]
+        return drop_empty(table.choose(view), view).drop(*dropped)
 
     def _latex(self, view: View) -> str:
         from tiewise.results.latex import render_latex
@@ -208,9 +191,12 @@ class Reports(Result, dict[str, Report]):
         return Table.of_records(REPORT_COLUMNS, self._rows(view))
 
     def _rows(self, view: View) -> Iterator[dict[str, Any]]:
+        """A row for each run, measure and query; the query of a mean is ``all``."""
         for name, report in self.items():
-            for row in report._rows(view):
-                yield {"run": name, **row}
+            for measure in report:
+                found = list(report.per_query(measure).items()) if view.per_query else []
+                for query, one in [*found, *([("all", report[measure])] if view.summary else [])]:
+                    yield {"run": name, "measure": measure.name, "query": query, **_flatten(one)}
 
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **report._to_dict(view)} for name, report in self.items()]
@@ -225,6 +211,14 @@ def iterate_queries(report: Report, view: View) -> Iterator[tuple[str, bool, dic
             yield query, False, {measure: column[query] for measure, column in columns.items() if query in column}
     if view.summary:
         yield "all", True, {measure: report[measure] for measure in report}
+
+
+def _flatten(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as the columns of a row."""
+    plain = estimate.to_dict()
+    for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
+        plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))
+    return plain | {f"{name}_method": word for name, word in estimate.method.items()}
 
 
 def _share_of_interval(mean: Estimate) -> float:

@@ -14,7 +14,7 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.analysis.tool_values import ToolTable, ToolValue
+from tiewise.analysis.tool_values import ToolTable, ToolValue, queries_counted_by
 from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
@@ -446,11 +446,7 @@ class Report(Result):
             return unknown("refuses labels that are not whole numbers")
         own = rule.measure or measure
         per_query = evaluation.in_order(own, rule)
-        kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
-        if rule.missing == "skip":
-            kept &= evaluation.ties.present
-        if rule.skips_no_relevant:
-            kept &= evaluation.grouped(own).relevant(own) > 0
+        kept = queries_counted_by(rule, own, evaluation)
         if per_query is not None:
             kept &= ~np.isnan(per_query)  # where it is not defined, the query is left out
         if per_query is None or mean is None or not kept.any():
@@ -492,19 +488,7 @@ class Report(Result):
         return out
 
     def _records(self, view: View) -> Table:
-        from tiewise.analysis.report_tables import REPORT_COLUMNS
-        from tiewise.results.model import Table
-
-        return Table.of_records([name for name in REPORT_COLUMNS if name != "run"], self._rows(view))
-
-    def _rows(self, view: View) -> Iterator[dict[str, Any]]:
-        """A row for each measure and query; the query of a mean is ``all``."""
-        for measure, found in self._estimates.items():
-            if view.per_query:
-                for query, estimate in found.items():
-                    yield {"measure": measure.name, "query": query, **_flatten(estimate)}
-            if view.summary:
-                yield {"measure": measure.name, "query": "all", **_flatten(self._means[measure])}
+        return self._shown._records(view).drop("run")
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
@@ -529,14 +513,6 @@ class Report(Result):
         table = self._records(View(per_query=per_query))
         columns = {column.name: table.values(column.name) for column in table.columns}
         return {n: c if n in _TEXTS else np.array(c, dtype=np.float64) for n, c in columns.items()}
-
-
-def _flatten(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as the columns of a row."""
-    plain = estimate.to_dict()
-    for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
-        plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))
-    return plain | {f"{name}_method": word for name, word in estimate.method.items()}
 
 
 _STATISTICS = {"expected": "expected value", "extremes": "range", "std": "std"}

@@ -24,11 +24,11 @@ __all__ = [
     "check_confidence",
     "effect_size",
     "loss_bounds",
-    "max_t_intervals",
     "max_t_quantile",
     "permutation_test",
     "queries_for_loss",
     "sum_in_blocks",
+    "symmetric_root",
     "unadjusted_tests",
 ]
 
@@ -36,6 +36,8 @@ __all__ = [
 ATOL = 1e-12
 #: The highest confidence: with more, random draws are too few.
 MAX_CONFIDENCE = 0.999
+#: The confidence of bounds for losses.
+CONFIDENCE = 0.95
 #: The draws of the largest of several t-statistics: its quantile has a standard error of about 0.01.
 NORMAL_DRAWS = 100_000
 #: The permutation test is exact up to this many differences other than 0, else so many flips are drawn.
@@ -46,10 +48,10 @@ MAX_BLOCKS = 20_000
 MEMORY_LIMIT = 1 << 22
 
 
-def check_confidence(confidence: Any, name: str = "confidence") -> None:
-    """Require 0 < confidence ≤ 0.999; `name` is the name of the option."""
+def check_confidence(confidence: Any) -> None:
+    """Require 0 < confidence ≤ 0.999."""
     if not isinstance(confidence, Real) or not 0 < float(confidence) <= MAX_CONFIDENCE:
-        raise InputError(f"{name} lies between 0 and {MAX_CONFIDENCE}, such as 0.95, not {confidence!r}.")
+        raise InputError(f"confidence lies between 0 and {MAX_CONFIDENCE}, such as 0.95, not {confidence!r}.")
 
 
 # -- one pair ---------------------------------------------------------------------------------------------------------
@@ -126,10 +128,8 @@ def sum_in_blocks(values: Floats, seed: int) -> Floats:
 # -- bounds for several columns at once ------------------------------------------------------------------------------
 
 
-def loss_bounds(
-    differences: Floats, worst: float = 1.0, *, confidence: float = 0.95, seed: int = 0
-) -> tuple[Floats, Floats]:
-    """A lower and an upper bound on the mean of each column, each of which holds for all columns at once.
+def loss_bounds(differences: Floats, worst: float = 1.0, *, seed: int = 0) -> tuple[Floats, Floats]:
+    """A 95% lower and an upper bound on the mean of each column, each of which holds for all columns at once.
 
     `differences` has a row for each query and a column for each system: its value less that of a reference. Few queries
     that differ say little about rare large losses. So the lower bound is that of the queries and one more, in which
@@ -148,12 +148,12 @@ def loss_bounds(
     def lower(values: Floats) -> Floats:
         extended = np.vstack([values, np.full((1, values.shape[1]), -worst)])
         error = extended.std(axis=0, ddof=1) / math.sqrt(len(extended))
-        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, confidence, seed=seed) * error, -worst)
+        return np.maximum(extended.mean(axis=0) - max_t_quantile(extended, CONFIDENCE, seed) * error, -worst)
 
     return lower(differences), np.maximum(-lower(-differences), differences.mean(axis=0))
 
 
-def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float = 0.95) -> int:
+def queries_for_loss(max_loss: float, worst: float = 1.0) -> int:
     """The least number of queries that can show a loss below `max_loss`, if none of them loses (see `loss_bounds`).
 
     >>> [queries_for_loss(loss) for loss in (0.02, 0.01, 0.005)]
@@ -165,7 +165,7 @@ def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float =
         return 1
 
     def is_enough(n: int) -> bool:  # the mean of these and one that loses `worst`, and its error, are worst / (n + 1)
-        return bool(worst * (1 + stdtrit(n, confidence)) / (n + 1) < max_loss)
+        return bool(worst * (1 + stdtrit(n, CONFIDENCE)) / (n + 1) < max_loss)
 
     high = 1
     while not is_enough(high):
@@ -173,23 +173,10 @@ def queries_for_loss(max_loss: float, worst: float = 1.0, *, confidence: float =
     return bisect_left(range(high), True, lo=1, key=is_enough)
 
 
-def max_t_intervals(values: Floats, confidence: float = 0.95, *, seed: int = 0) -> tuple[Floats, Floats]:
-    """Two-sided intervals of the mean of each column, which hold for all columns at once (max-t).
-
-    >>> low, high = max_t_intervals(np.array([[0.0], [0.1], [0.2]]))
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([-0.148], [0.348])
-    """
-    mean, n = values.mean(axis=0), len(values)
-    half = max_t_quantile(values, confidence, two_sided=True, seed=seed) * values.std(axis=0, ddof=1) / math.sqrt(n)
-    return mean - half, mean + half
-
-
-def max_t_quantile(values: Floats, confidence: float, *, two_sided: bool = False, seed: int = 0) -> float:
+def max_t_quantile(values: Floats, confidence: float, seed: int = 0) -> float:
     """The quantile of the largest of the columns' t-statistics, if queries are normally distributed with mean 0.
 
-    The columns have the correlation of `values`. One column: Student's quantile; several: from seeded draws. With
-    `two_sided`, it is the quantile of the largest absolute value.
+    The columns have the correlation of `values`. One column: Student's quantile; several: from seeded draws.
 
     >>> round(max_t_quantile(np.arange(10.0)[:, None], 0.95), 3)
     1.833
@@ -197,20 +184,30 @@ def max_t_quantile(values: Floats, confidence: float, *, two_sided: bool = False
     from scipy.special import stdtrit
 
     freedom = len(values) - 1
-    single = float(stdtrit(freedom, (1 + confidence) / 2 if two_sided else confidence))
+    single = float(stdtrit(freedom, confidence))
     centred = values - values.mean(axis=0)
     norm = np.sqrt((centred**2).sum(axis=0))
     scaled = centred[:, norm > ATOL] / norm[norm > ATOL]
     if scaled.shape[1] < 2:
         return single
-    # The symmetric root of the correlations, which is unique: any other would make the draws depend on the machine.
-    share, axes = np.linalg.eigh(scaled.T @ scaled)
-    root = (axes * np.sqrt(np.where(share > 1e-10, share, 0.0))) @ axes.T
+    root = symmetric_root(scaled)
     rng, largest = np.random.default_rng([seed, 3]), np.empty(NORMAL_DRAWS)
     step = max(MEMORY_LIMIT // len(root), 1)
     for first in range(0, NORMAL_DRAWS, step):
         size = min(step, NORMAL_DRAWS - first)
-        drawn = rng.standard_normal((size, len(root))) @ root
-        largest[first : first + size] = (np.abs(drawn) if two_sided else drawn).max(axis=1)
+        largest[first : first + size] = (rng.standard_normal((size, len(root))) @ root).max(axis=1)
     largest /= np.sqrt(rng.chisquare(freedom, NORMAL_DRAWS) / freedom)
     return max(float(np.quantile(largest, confidence)), single)
+
+
+def symmetric_root(columns: Floats) -> Floats:
+    """As many rows as columns, with the same products of columns.
+
+    The symmetric root is unique: any other would make draws depend on the machine.
+
+    >>> symmetric_root(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])).round(6).tolist()
+    [[5.0, 0.0], [0.0, 2.0]]
+    """
+    share, axes = np.linalg.eigh(columns.T @ columns)
+    root: Floats = (axes * np.sqrt(np.where(share > 1e-10 * share.max(), share, 0.0))) @ axes.T
+    return root

@@ -23,7 +23,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.significance import ATOL, sum_in_blocks
+from tiewise.analysis.significance import ATOL, sum_in_blocks, symmetric_root
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.aggregation import sum_over_queries
 
@@ -36,6 +36,8 @@ TESTS: tuple[Test, ...] = get_args(Test)
 MAX_DRAWS, MIN_DRAWS = 20_000, 1_000
 #: About how many numbers all draws may take: differences and normal numbers of max-t, places of tukey.
 MAX_NUMBERS = 100_000_000
+#: More queries than this would leave time for fewer draws: as many rows as columns replace them, with their covariance.
+MAX_WEIGHTS = MAX_NUMBERS // MAX_DRAWS
 #: How many numbers of draws are held at once.
 BLOCK = 1 << 17
 
@@ -191,6 +193,8 @@ class _Draws:
         other, and too small a maximum would follow.
         """
         columns = self._align([each - each.mean(axis=0) for each in self._values])
+        if max(MAX_WEIGHTS, len(columns) * self._systems) < len(columns[0]):
+            columns = np.split(symmetric_root(np.hstack(columns)), len(columns), axis=1)
         models = [_Model(each, self._systems / (self._systems + n)) for each, n in zip(columns, self._n, strict=True)]
         queries = len(columns[0])
 

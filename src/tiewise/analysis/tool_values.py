@@ -6,14 +6,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.analysis.measuring import Evaluation
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.tool_rules import Rule
 from tiewise.results.base import Result
 from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Section, Table, columns_of
 from tiewise.results.view import View
 
-__all__ = ["TOOL_COLUMNS", "ToolTable", "ToolTables", "ToolValue"]
+__all__ = ["TOOL_COLUMNS", "ToolTable", "ToolTables", "ToolValue", "queries_counted_by"]
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines of tools.
 TOOL_COLUMNS = {
@@ -96,7 +101,7 @@ class ToolTable(Result, Sequence[ToolValue]):
         return Section([table])
 
     def _records(self, view: View) -> Table:
-        return Table.of_records([name for name in TOOL_COLUMNS if name != "run"], map(asdict, self))
+        return ToolTables({"": self})._records(view).drop("run")
 
     def _document(self, view: View) -> dict[str, Any]:
         return {"rows": self._records(view).records()}
@@ -120,6 +125,16 @@ class ToolTables(Result, dict[str, ToolTable]):
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **table._to_dict(view)} for name, table in self.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
+
+
+def queries_counted_by(rule: Rule, measure: Measure, evaluation: Evaluation) -> NDArray[np.bool_]:
+    """The judged queries over which a tool averages, (n_judged_queries,)."""
+    kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
+    if rule.missing == "skip":
+        kept &= evaluation.ties.present
+    if rule.skips_no_relevant:
+        kept &= evaluation.grouped(measure).relevant(measure) > 0
+    return kept
 
 
 def _raised(number: int) -> str:

@@ -28,7 +28,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import MeasureLike, parse, parse_all
 from tiewise.results.base import Result
-from tiewise.results.model import Bar, Column, Section, Table
+from tiewise.results.model import Bar, Column, Section, Table, columns_of
 from tiewise.results.view import View
 from tiewise.ties.groups import TieGroups
 
@@ -68,14 +68,8 @@ class Unjudged(Result, Mapping[str, Bounds]):
         return "\n".join(map(repr, self._bounds.values()))
 
     def _section(self, view: View) -> Section:
-        numbers, rows = view.numbers, []
-        for name, one in self.items():
-            parts = (one.lower, self.condensed[name], one.upper)
-            values = [None if part is None else part.expected for part in parts]
-            rows.append((name, *map(numbers.number, values), Bar(values[0], values[1], values[2])))
-        headings = ("worth nothing", "without them", "worth most")
-        numbered = (Column(heading, align="right") for heading in headings)
-        columns = (Column("measure", shown="always"), *numbered, Column(""))
+        rows = [(name, *map(view.numbers.number, values), Bar(*values)) for name, *values in self._records(view).rows]
+        columns = (*columns_of(["measure"], ["worth nothing", "without them", "worth most"]), Column(""))
         legend = "Bar: from the lower to the upper bound; line: the value without unjudged documents (condensed lists)."
         return Section([Table(columns, rows, bar_legend=legend)], "What unjudged documents leave open")
 

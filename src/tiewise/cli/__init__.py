@@ -1,9 +1,9 @@
 """The command line: ``tiewise evaluate``, ``compare``, ``audit``, ``similarity``, ``recall``, ``report`` and more.
 
-A command is a module: it reads its options, calls the library, and writes what `tiewise.results` makes of it.
+A command is a module: it declares its options, calls the library, and writes what `tiewise.results` makes of it.
 `program` has the list of commands, exit codes and error messages; `command` and `options` declare what commands
-share; `inputs`, `selection` and `output` hold what they do alike. A small command starts quickly, because commands and
-what only some options need are imported when they are used.
+share. The values of shared options come as objects: `Inputs`, `Selection` and `Output`. A small command starts quickly,
+because commands and what only some options need are imported when they are used.
 """
 
 from __future__ import annotations

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from tiewise.io.tensors import read_tensors
 from tiewise.results.optional import installed
 from tiewise.results.wording import escape_controls, list_examples
 
-__all__ = ["PAIR_ROLES", "ROLES", "Arrays", "numbered_notes", "read_lines"]
+__all__ = ["IDS", "PAIR_ROLES", "ROLES", "Arrays", "Pairs", "numbered_note", "read_lines"]
 
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
@@ -39,42 +40,43 @@ PAIR_ROLES = {
     "reference": "logits of the same pairs from the model in float32",
 }
 
+#: What has ids, and the option that names a file of them. Their array is called ``query_ids``, that of pairs ``query``.
+IDS = {"query": ("queries", "--query-ids"), "doc": ("documents", "--doc-ids")}
+
 BLOCK = 2**24  # numbers that are checked at a time
 
 
+@dataclass(eq=False)
 class Arrays(Mapping[str, "NDArray[Any]"]):
-    """The arrays of some files by role; `renamed` are the roles for which --array gave a name.
+    """The arrays of some files by role; `renamed` are texts ROLE=NAME, and the other options are files of ids.
 
     Ids of rows are the lines of a file that an option named, an array, or numbers, which a note mentions.
     """
 
-    def __init__(
-        self,
-        files: Iterable[Path],
-        renamed: Iterable[str],
-        id_files: Mapping[str, Path | None],
-        roles: Mapping[str, str] = ROLES,
-    ):
-        self.id_files, self.roles = id_files, roles
-        self._numbered: list[tuple[str, str, str]] = []  # what, and the option and the array that can name it
+    files: Sequence[Path]
+    renamed: Sequence[str]
+    query_ids: Path | None
+    doc_ids: Path | None
+    roles: ClassVar[Mapping[str, str]] = ROLES
+
+    def __post_init__(self) -> None:
+        self._numbered: list[str] = []  # the arrays that could have given ids
         self._arrays: dict[str, tuple[Path, Mapping[str, Any]]] = {}  # by name: the file, and its arrays
         twice: dict[str, Path] = {}
-        for path in files:
+        for path in self.files:
             for name in (arrays := read_tensors(path)):
                 if name in self._arrays:
                     twice[name] = path
                 self._arrays[name] = path, arrays
         _exit_if_shortened(sorted({str(path) for path, _ in self._arrays.values()}))
-        self._names = {role: role for role in roles if role in self._arrays}
-        self.renamed: set[str] = set()
-        for text in renamed:
+        self._names = {role: role for role in self.roles if role in self._arrays}
+        for text in self.renamed:
             role, _, name = text.partition("=")
-            if role not in roles or not name:
-                raise InputError(f"--array {text}: write ROLE=NAME with one of the roles {', '.join(roles)}.")
+            if role not in self.roles or not name:
+                raise InputError(f"--array {text}: write ROLE=NAME with one of the roles {', '.join(self.roles)}.")
             if name not in self._arrays:
                 raise InputError(f"There is no array '{name}'. The files hold {self.all_names()}.")
             self._names[role] = name
-            self.renamed.add(role)
         for name in sorted(twice.keys() & self._names.values()):
             raise InputError(f"{twice[name]}: another file has an array '{name}' too. Rename one of them.")
 
@@ -126,31 +128,46 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
                 )
         return [self[role] for role in roles]
 
-    def ids(self, what: str, option: str, role: str, count: int, rows: str) -> Any:
+    def ids(self, role: str, count: int, rows: str) -> Any:
         """The ids of `count` rows, from the file of an option or the array of a role; None if they are numbered."""
-        if path := self.id_files[option]:
+        if path := self._id_file(role):
             return _check_count(read_lines(path), count, f"{path}: holds {{}} lines", rows)
         if role in self:
             return _check_count(self[role], count, f"{self.location(role)} holds {{}} ids", rows)
-        self._numbered.append((what, option, role))
+        self._numbered.append(role)
         return None
+
+    def _id_file(self, role: str) -> Path | None:
+        return self.query_ids if role.startswith("query") else self.doc_ids
+
+    def require_ids(self, role: str) -> None:
+        """Require the ids of pairs, in a file or an array."""
+        if self._id_file(role) is None:
+            self.require(role, instead=f", or give {IDS[role][1]} FILE")
 
     def notes(self) -> list[str]:
         """Which ids are numbers, and how to give names."""
-        return numbered_notes(self._numbered)
+        return numbered_note(self._numbered)
 
 
-def numbered_notes(numbered: Sequence[tuple[str, str, str]]) -> list[str]:
-    """The note on rows without ids: what they are, the option that gives ids, and the array.
+class Pairs(Arrays):
+    """Arrays that have a row for each pair of a query and a document."""
 
-    >>> numbered_notes([("documents", "--doc-ids", "doc_ids")])
+    roles = PAIR_ROLES
+
+
+def numbered_note(roles: Sequence[str]) -> list[str]:
+    """The note on rows without ids, which an array with one of these roles could have given.
+
+    >>> numbered_note(["doc_ids"])
     ['The documents are numbered 0, 1, 2 ... Name them with --doc-ids, or in an array doc_ids.']
     """
-    if not numbered:
+    if not roles:
         return []
-    what, options, roles = (" and ".join(parts) for parts in zip(*numbered, strict=True))
-    arrays = "an array" if len(numbered) == 1 else "arrays"
-    return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {roles}."]
+    known = [IDS[role.removesuffix("_ids")] for role in roles]
+    what, options = (" and ".join(parts) for parts in zip(*known, strict=True))
+    arrays = "an array" if len(roles) == 1 else "arrays"
+    return [f"The {what} are numbered 0, 1, 2 ... Name them with {options}, or in {arrays} {' and '.join(roles)}."]
 
 
 def _exit_if_shortened(files: Iterable[str]) -> None:

@@ -10,15 +10,14 @@ import click
 
 import tiewise as tw
 from tiewise.analysis.auditing import CUTOFFS, Audits
+from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
 from tiewise.cli.conditions import FACTS
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
-from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import DEFAULT_MEASURES, parse_conditions, resolve_measures
-from tiewise.data.judgments import Kind
+from tiewise.cli.inputs import Inputs, collect_warnings
+from tiewise.cli.output import Output, failed_checks
+from tiewise.cli.selection import Selection
 from tiewise.errors import InputError
-from tiewise.io import as_qrels
 
 __all__ = ["audit"]
 
@@ -32,35 +31,25 @@ EXAMPLES = (
 )
 
 
-@command("audit", examples=EXAMPLES)
+@command("audit", Inputs, Selection, Output, examples=EXAMPLES)
 @options.runs
-@option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.", type=options.PATH)
-@option(
-    "--reference RUN",
-    MEASURES,
-    "The run that these should rank like, such as the scores in float32.",
-    type=options.PATH,
-)
+@option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.")
+@option("--reference RUN", MEASURES, "The run that these should rank like, such as the scores in float32.")
 @options.measures()
-@options.relevance
-@options.plugins
 @options.fail_if(
     "'tied_share > 0.1', 'cut_lists > 0', 'changes_winner' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' "
     "(with --reference)."
 )
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @options.EVALUATION["missing"]
-@options.drop_self
-@options.distances
-@options.complete
+@options.EVALUATION["drop_self"]
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @option(
     "--cutoff RANK",
     TIES,
     "A rank: count the queries in which a tie crosses it.",
     into="cutoffs",
-    type=options.POSITIVE,
     multiple=True,
     default_note=" ".join(map(str, CUTOFFS)),
 )
@@ -76,23 +65,13 @@ EXAMPLES = (
 @options.names
 @options.output("one object; of several runs, one with the list 'runs'")
 def audit(
-    runs: Sequence[Path],
-    *,
-    qrels: Path | None,
-    reference: Path | None,
-    measures: Sequence[str],
-    rel: float | None,
-    cutoffs: Sequence[int],
-    fail_if: Sequence[str],
-    library: Any,
-    columns: tuple[str, ...],
-    wide: bool,
-    explain: bool,
-    input_format: str | None,
-    qrels_format: str | None,
-    qrels_kind: Kind,
-    names: Sequence[str],
+    inputs: Inputs,
+    selection: Selection,
     output: Output,
+    *,
+    reference: Path | None,
+    cutoffs: Sequence[int],
+    library: Any,
     **evaluation: Any,
 ) -> None:
     """Show what made the ties of a run, what they change, and what to do.
@@ -100,23 +79,21 @@ def audit(
     With judgments it shows how far ties move each measure; for several runs also whether they can change the winner.
     With a reference run, such as the same scores in float32, it shows how far the rankings differ.
     """
-    if measures and qrels is None:
+    if selection.measures and inputs.qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
-    files = runs_by_name(runs, names)
-    conditions = parse_conditions(fail_if, rel, facts=FACTS)
-    chosen = resolve_measures(measures or DEFAULT_MEASURES, rel, conditions)
+    conditions = selection.conditions(facts=FACTS)
+    chosen = selection.resolve(DEFAULT_MEASURES, conditions)
     checks: dict[tw.Measure, list[float]] = {}
     for measure, limit in (one for condition in conditions for one in condition.limits):
         checks.setdefault(measure, []).append(limit)
-    check_stdin_once([*runs, qrels, reference])
     with collect_warnings() as warned:
-        judged = None if qrels is None else as_qrels(qrels, format=qrels_format, kind=qrels_kind)
-        whole = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        judged = None if inputs.qrels is None else inputs.read_qrels()
+        runs = inputs.read_runs(quiet=output.quiet)
         other = None if reference is None else tw.read_run(reference)
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
-        if judged is not None and len(whole) > 1 and compared:
-            pairs = list(tw.compare(judged, whole, compared, **evaluation).pairs())
+        if judged is not None and len(runs) > 1 and compared:
+            pairs = list(tw.compare(judged, runs, compared, **evaluation).pairs())
         found = {
             name: tw.audit(
                 run,
@@ -129,9 +106,6 @@ def audit(
                 checks=checks,
                 **evaluation,
             )
-            for name, run in whole.items()
+            for name, run in runs.items()
         }
-    audits = Audits(found)
-    failed = failed_checks(conditions, [(f" for run '{name}'", one) for name, one in found.items()])
-    output.show(audits, output.view(columns=columns, wide=wide, explain=explain), warned)
-    exit_if_failed(failed)
+    output.show(Audits(found), warned, failed=failed_checks(conditions, found))

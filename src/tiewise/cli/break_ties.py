@@ -8,10 +8,9 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.command import TIES, command, option
+from tiewise.cli.command import NOT_NEGATIVE, TIES, command, option
 from tiewise.cli.program import print_note
 from tiewise.io import as_run
-from tiewise.io.output_paths import check_writable
 from tiewise.results.wording import format_percent
 from tiewise.ties.orders import ORDERS
 
@@ -27,13 +26,13 @@ __all__ = ["break_ties"]
     type=click.Choice(["random", *ORDERS]),
     default="random",
 )
-@option("--seed N", TIES, "The same seed gives the same random order.", type=options.NOT_NEGATIVE, default=0)
+@option("--seed N", TIES, "The same seed gives the same random order.", type=NOT_NEGATIVE, default=0)
 @options.input_format
-@options.distances
+@options.EVALUATION["distances"]
 @options.output_path()
 @options.quiet
 def break_ties(
-    run: Path, order: str, seed: int, input_format: str | None, distances: bool, output: Path, quiet: bool
+    run: Path, order: str, seed: int, input_format: str | None, distances: bool, path: Path, quiet: bool
 ) -> None:
     """Break the ties of a run, for tools that need a strict order.
 
@@ -42,9 +41,8 @@ def break_ties(
 
     This is one order out of many. A tool then measures that order, not the run.
     """
-    check_writable(output)
     tied = as_run(run, format=input_format, distances=distances)
-    tw.write_run(tw.break_ties(tied, order=order, seed=seed), output)
+    tw.write_run(tw.break_ties(tied, order=order, seed=seed), path)
     if not quiet:
         how = f"seed {seed}" if order == "random" else f"order {order}"
         print_note(f"{format_percent(tied.tied_share)} of {len(tied):,} rows were tied; {how}.")

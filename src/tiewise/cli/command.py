@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from tiewise.errors import InputError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -16,8 +20,36 @@ SCORES, SIGNIFICANCE, EXECUTION, OUTPUT = "Scores", "Significance", "Execution",
 #: The group of the options of a command whose help must be short: its arguments stand in it too.
 SHORT = "Arguments and options"
 
+BAD_INPUT = 2  # the exit code
+
 #: A command with at most this many options shows them under one heading, without their groups.
 FEW_OPTIONS = 6
+
+
+class InputPath(click.Path):
+    """A file that is read, ``-`` for standard input; the reader checks whether it can be read."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path, readable=False)
+
+
+class WholeNumber(click.IntRange):
+    """A whole number within limits; click calls it an "integer range" in messages."""
+
+    name = "whole number"
+
+
+class Number(click.FloatRange):
+    """A number within limits."""
+
+    name = "number"
+
+
+PATH, NOT_NEGATIVE = click.Path(path_type=Path, readable=False), WholeNumber(min=0)
+
+#: The types of values, by how help calls them; any other is a text.
+TYPES: dict[str, Any] = dict.fromkeys(["FILE", "FILE.json", "QRELS", "RUN"], InputPath())
+TYPES |= {"N": WholeNumber(min=1), "RANK": WholeNumber(min=1), "NUMBER": float}
 
 
 class Option(click.Option):
@@ -50,12 +82,26 @@ class Argument(click.Argument):
 class Command(click.Command):
     """A command that shows its arguments, its options by group, and its examples.
 
-    Neighbours that have the same text share a line.
+    Neighbours that have the same text share a line. `collected` are dataclasses: each takes the values that have the
+    names of its fields, and becomes an argument of the command's function, `Output` as ``output``.
     """
 
-    def __init__(self, *args: Any, examples: Sequence[str] = (), **settings: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: Sequence[str] = (), collected: Sequence[type[Any]] = (), **settings: Any
+    ) -> None:
         super().__init__(*args, **settings)
-        self.examples = examples
+        self.examples, self.collected = examples, collected
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Check that standard input is read once, collect values, and call the function."""
+        read = [ctx.params.get(str(one.name)) for one in self.params if isinstance(one.type, InputPath)]
+        paths = [path for value in read for path in (value if isinstance(value, tuple) else [value])]
+        if paths.count(Path("-")) > 1:
+            raise InputError("Standard input (-) can be read once. Give files for the others.")
+        for kind in self.collected:
+            names = [one.name for one in fields(kind) if one.name in ctx.params]
+            ctx.params[kind.__name__.lower()] = kind(**{name: ctx.params.pop(name) for name in names})
+        return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write a section for the arguments and one for each group of options."""
@@ -97,16 +143,33 @@ def _add_record(rows: list[tuple[str, str]], record: tuple[str, str]) -> None:
 
 
 class CommandGroup(click.Group):
-    """Commands under one name, in the order in which they were added."""
+    """Commands under one name, in the order in which they were added; without one of them it shows its help."""
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        settings |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}
+        super().__init__(*args, **settings)
+
+    @property
+    def summaries(self) -> Mapping[str, str]:
+        """What each command does, by its name."""
+        return {name: str(one.help).partition("\n\n")[0] for name, one in self.commands.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names."""
-        return list(self.commands)
+        """The names of the commands."""
+        return list(self.summaries)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what each command does."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, str(one.help).partition("\n\n")[0]) for name, one in self.commands.items()])
+            formatter.write_dl(list(self.summaries.items()))
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Call a command."""
+        done = super().invoke(ctx)
+        if ctx.invoked_subcommand is None:
+            click.echo(ctx.get_help())
+            ctx.exit(BAD_INPUT)
+        return done
 
 
 class GnuCommand(Command):
@@ -124,16 +187,16 @@ class GnuCommand(Command):
 
 
 def command(
-    name: str, *, examples: Sequence[str] = (), cls: type[Command] = Command
+    name: str, *collected: type[Any], examples: Sequence[str] = (), cls: type[Command] = Command
 ) -> Callable[[Callable[..., Any]], Command]:
-    """Decorator: make a function a command, with its docstring as help."""
-    return click.command(name, cls=cls, examples=examples)
+    """Decorator: make a function a command, with its docstring as help; see `Command` for what is `collected`."""
+    return click.command(name, cls=cls, examples=examples, collected=collected)
 
 
 def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any) -> Callable[[Function], Function]:
     """Decorator: add an `Option`, written as help shows it: ``-l, --rel LABEL``, ``--missing zero|skip``, ``--wide``.
 
-    The value goes `into` the parameter of that name, if it is not that of the option.
+    The value goes `into` the parameter of that name, if it is not that of the option; `TYPES` has its type.
     """
     words = spec.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
@@ -141,7 +204,7 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
     if "|" in value:
         settings["type"] = click.Choice(value.split("|"))
     elif value:
-        settings["metavar"] = value
+        settings = {"metavar": value, "type": TYPES.get(value)} | settings
     else:
         settings["is_flag"] = True
     if settings.get("multiple"):
@@ -150,11 +213,14 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
 
 
 def argument(spec: str, description: str, **settings: Any) -> Callable[[Function], Function]:
-    """Decorator: add an `Argument`, written as help shows it: ``RUN``, ``RUN...`` for one or more, ``[NAME]``."""
+    """Decorator: add an `Argument`, written as help shows it: ``RUN``, ``RUN...`` for one or more, ``[NAME]``.
+
+    Without a `type` it is a file.
+    """
     if spec.endswith("..."):
-        settings |= {"nargs": -1, "required": True}
+        settings["nargs"] = -1
     name = settings.pop("into", re.sub(r"\W", "", spec).lower())
-    settings |= {"metavar": spec, "required": not spec.startswith("[")}
+    settings = {"metavar": spec, "required": not spec.startswith("["), "type": InputPath()} | settings
     return click.argument(name, cls=Argument, description=description, **settings)
 
 

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, command, option
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
-from tiewise.cli.output import Output, exit_if_failed, failed_checks
-from tiewise.cli.selection import parse_conditions, resolve_measures
-from tiewise.data.judgments import Kind
-from tiewise.io import as_qrels
+from tiewise.cli.inputs import Inputs, collect_warnings
+from tiewise.cli.output import Output, failed_checks
+from tiewise.cli.progress import progress
+from tiewise.cli.selection import Selection
 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, PairComparison
@@ -29,12 +26,10 @@ EXAMPLES = (
 )
 
 
-@command("compare", examples=EXAMPLES)
+@command("compare", Inputs, Selection, Output, examples=EXAMPLES)
 @options.qrels
 @options.two_runs
 @options.measures("nDCG@10", " More measures make intervals wider.")
-@options.relevance
-@options.plugins
 @option(
     "--baseline NAME",
     MEASURES,
@@ -47,68 +42,27 @@ EXAMPLES = (
     "is only in a condition is not shown and does not change other p-values."
 )
 @options.evaluation
-@options.input_format
-@options.qrels_format
-@options.qrels_kind
+@options.formats
 @options.significance
 @options.names
 @options.columns
 @options.explain("how to read it, all pairs, every tool, what unjudged documents leave open")
 @options.output("one object with 'rankings' and 'pairs'")
-def compare(
-    qrels: Path,
-    runs: Sequence[Path],
-    *,
-    measures: Sequence[str],
-    rel: float | None,
-    baseline: str | None,
-    fail_if: Sequence[str],
-    evaluation: dict[str, Any],
-    input_format: str | None,
-    qrels_format: str | None,
-    qrels_kind: Kind,
-    names: Sequence[str],
-    columns: tuple[str, ...],
-    wide: bool,
-    explain: bool,
-    output: Output,
-    **significance: Any,
-) -> None:
+def compare(inputs: Inputs, selection: Selection, output: Output, **how: Any) -> None:
     """Show which run is better, whether these queries show it, and whether the order of ties changes it.
 
     For two runs it shows a row for each measure. For more it shows a ranking for each, every run against the best or
     against the baseline.
     """
-    from tiewise.analysis import comparison
-    from tiewise.cli.progress import progress
+    from tiewise.analysis.comparison import DEFAULT_MEASURES
 
-    files = runs_by_name(runs, names)
-    conditions = parse_conditions(fail_if, rel, systems=list(files))
-    chosen = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel)
-    checked = resolve_measures(measures or comparison.DEFAULT_MEASURES, rel, conditions)
-    check_stdin_once([qrels, *runs])
-    with collect_warnings() as warned:
-        judged = as_qrels(qrels, format=qrels_format, kind=qrels_kind)
-        # A path is read when it is needed. Standard input, and a file whose format was given, are read now.
-        whole = {
-            name: tw.read_run(path, format=input_format) if input_format or str(path) == "-" else path
-            for name, path in files.items()
-        }
-        with progress("runs", quiet=output.quiet) as callback:
-            every = tw.compare(
-                judged,
-                whole,
-                checked,
-                baseline=baseline,
-                progress=callback,
-                **significance,
-                **evaluation,
-            )
+    conditions = selection.conditions(systems=list(inputs.files))
+    chosen, checked = selection.resolve(DEFAULT_MEASURES), selection.resolve(DEFAULT_MEASURES, conditions)
+    with collect_warnings() as warned, progress("runs", quiet=output.quiet) as callback:
+        every = tw.compare(inputs.read_qrels(), inputs.open_runs(), checked, progress=callback, **how)
         found = every.select([measure for measure in chosen if measure in every.measures])
-        failed = failed_checks(conditions, [("", _Checked(found, every))])
-        view = output.view(columns=columns, wide=wide, explain=explain)
-    output.show(found, view, warned)
-    exit_if_failed(failed)
+        failed = failed_checks(conditions, {"": _Checked(found, every)})
+    output.show(found, warned, failed=failed)
 
 
 @dataclass(frozen=True)

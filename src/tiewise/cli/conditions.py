@@ -28,7 +28,6 @@ from typing import Any
 
 from tiewise.errors import InputError, TiewiseError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import parse
 
 __all__ = ["FACTS", "PAIR_STATISTICS", "STATISTICS", "Condition", "Term"]
@@ -108,8 +107,9 @@ class Term:
         elif self.measure is not None:
             estimate = result[self.measure]
             found, why = getattr(estimate, self.name), f"{self.measure} has no {self.name} here"
-            if found is None and self.name == "z":
-                found = _z_without_spread(estimate)
+            if self.name == "z" and found is None and estimate.std is not None and estimate.bias is not None:
+                # std is 0: a tool that rounds scores can have a bias without a spread
+                found = math.copysign(math.inf, estimate.bias) if estimate.bias else 0.0
         else:
             found, why = getattr(result, self.name), _UNKNOWN.get(self.name, "it needs a reference run: --reference")
         if found is None:
@@ -151,7 +151,6 @@ class Condition:
         """The condition of a text, which may use the names of `facts`; with `systems` it is about a comparison."""
         parser = _Parser(text, parse_measure, tuple(facts), tuple(systems))
         tree = parser.parse_tree()
-        parser.check_depth(tree)
         holds = partial(parser.evaluate_condition, tree)
         holds(dict.fromkeys(parser.terms, 0.0))  # raises if the tree is not a condition
         return cls(text, tuple(parser.terms.values()), holds, tuple(parser.find_limits(tree)))
@@ -163,26 +162,11 @@ class Condition:
 
     def explain(self, result: Any) -> str | None:
         """The values that make the condition true for a report, an audit or a comparison; None if it is false."""
-        values = {_placeholder(place): term.value(result) for place, term in enumerate(self.terms)}
+        values = {f"_{place}": term.value(result) for place, term in enumerate(self.terms)}
         if not self.holds(values):
             return None
         shown = {str(term): term.format(value) for term, value in zip(self.terms, values.values(), strict=True)}
         return ", ".join(f"{term} = {value}" for term, value in shown.items())
-
-
-def _z_without_spread(estimate: Estimate) -> float | None:
-    """bias / std where std is 0: 0 without a bias, else infinite (a tool that rounds scores can have one)."""
-    if estimate.std is None or estimate.bias is None:
-        return None
-    return math.copysign(math.inf, estimate.bias) if estimate.bias else 0.0
-
-
-def _has_names(node: ast.expr) -> bool:
-    return any(isinstance(part, ast.Name) for part in ast.walk(node))
-
-
-def _placeholder(place: int) -> str:
-    return f"_{place}"
 
 
 _OPERATORS = {"and", "or", "not", "abs", "in", "is", "if", "else", "lambda", "True", "False", "None"}
@@ -206,19 +190,18 @@ class _Parser:
         self.terms: dict[str, Term] = {}
 
     def parse_tree(self) -> ast.expr:
+        """The expression; one that is nested so deeply that it cannot be evaluated is an error."""
         expression = self.replace_terms()
         try:
-            return ast.parse(expression.strip(), mode="eval").body
+            tree = ast.parse(expression.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError):
             raise self.not_a_condition() from None
-
-    def check_depth(self, tree: ast.expr) -> None:
-        """Raise if the expression is nested so deeply that it cannot be evaluated."""
         nodes: list[ast.AST] = [tree]
         for _ in range(MAX_DEPTH):
             nodes = [part for node in nodes for part in ast.iter_child_nodes(node)]
         if nodes:
             raise self.error(f"it is nested more than {MAX_DEPTH} times. Write it with fewer brackets and 'not'.")
+        return tree
 
     # -- terms
 
@@ -244,7 +227,7 @@ class _Parser:
         return replaced + self.text[at:]
 
     def add(self, term: Term) -> str:
-        name = _placeholder(len(self.terms))
+        name = f"_{len(self.terms)}"
         self.terms[name] = term
         return name
 
@@ -337,7 +320,8 @@ class _Parser:
             for two in pairwise(sides):
                 for side, other in (two, two[::-1]):
                     term = self.terms.get(side.id) if isinstance(side, ast.Name) else None
-                    if term and term.name == "expected" and term.measure and not term.pair and not _has_names(other):
+                    is_number = not any(isinstance(part, ast.Name) for part in ast.walk(other))
+                    if is_number and term and term.name == "expected" and term.measure and not term.pair:
                         yield term.measure, self.evaluate_number(other, {})
 
     # -- errors

@@ -8,9 +8,8 @@ from tiewise.analysis.evaluating import evaluate
 from tiewise.analysis.report_tables import Reports
 from tiewise.analysis.reports import Report
 from tiewise.analysis.tool_values import ToolValue
-from tiewise.cli.command import OUTPUT, command, option
-from tiewise.cli.options import PATH
-from tiewise.cli.output import screen, write
+from tiewise.cli.command import OUTPUT, PATH, command, option
+from tiewise.cli.output import write_section
 from tiewise.cli.program import print_note
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -20,7 +19,6 @@ from tiewise.metrics.names import parse
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_ties
 from tiewise.results.model import Cell, Column, Paragraph, Part, Section, Table, columns_of
-from tiewise.results.text import render_text
 from tiewise.results.view import View
 from tiewise.results.wording import format_percent
 
@@ -50,7 +48,6 @@ OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties i
     "Write the files of the example, which the documentation uses, to a new folder instead.",
     into="folder",
     type=PATH,
-    default=None,
 )
 def demo(folder: Path | None) -> None:
     """Show on one screen why ties matter: a constant scorer, and a real model in bfloat16."""
@@ -63,7 +60,7 @@ def demo(folder: Path | None) -> None:
     reports = {name: evaluate(qrels, run, MEASURES, complete=True) for name, run in runs.items()}
     parts: list[Part] = [*_constant_scorer(*_constant_run(qrels, runs["minilm-fp32"])), ""]
     parts += [*_low_precision(reports), "", Paragraph("Now yours: tiewise evaluate QRELS RUN --tools", "bold")]
-    write(render_text(Section(parts), **screen()), styled=True)
+    write_section(Section(parts))
 
 
 def _constant_run(qrels: Qrels, run: Run) -> tuple[Qrels, Run]:

@@ -1,25 +1,68 @@
-"""The runs that a command reads: their names, standard input at most once, and warnings as notes."""
+"""The runs and judgments that a command reads: their names and formats, and warnings as notes."""
 
 from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from tiewise.caching import cached_property
+from tiewise.cli.progress import progress
+from tiewise.data.judgments import Kind, Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
+from tiewise.io import as_qrels, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
+from tiewise.ties.counted import RunSource
 
-__all__ = ["check_stdin_once", "collect_warnings", "name_of_shards", "name_runs", "runs_by_name"]
+__all__ = ["Inputs", "collect_warnings", "name_of_shards", "name_runs"]
 
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
 
-def check_stdin_once(paths: Iterable[Path | None]) -> None:
-    """Require that at most one path is standard input."""
-    if [*map(str, paths)].count("-") > 1:
-        raise InputError("Standard input (-) can be read once. Give files for the others.")
+@dataclass(frozen=True)
+class Inputs:
+    """The options of runs and judgments."""
+
+    runs: Sequence[Path]
+    names: Sequence[str] = ()
+    qrels: Path | None = None
+    input_format: str | None = None
+    qrels_format: str | None = None
+    qrels_kind: Kind = "adhoc"
+
+    @cached_property
+    def files(self) -> dict[str, Path]:
+        """The paths of the runs by name: see `name_runs`."""
+        return dict(zip(name_runs(self.runs, self.names), self.runs, strict=True))
+
+    def name_of(self, run: str | None) -> str | None:
+        """The name of a run that was given by name or by path."""
+        by_path = {str(path): name for name, path in self.files.items()}
+        return run if run is None or run in self.files else by_path.get(run, run)
+
+    def read_qrels(self, *, hashed: bool = False) -> Qrels:
+        """The judgments; if they are `hashed`, their SHA-256 is computed while they are read."""
+        assert self.qrels is not None
+        read = read_qrels if hashed else as_qrels
+        return read(self.qrels, format=self.qrels_format, kind=self.qrels_kind)
+
+    def read_runs(self, *, quiet: bool) -> dict[str, Run]:
+        """The rows of all runs; with a progress bar, unless `quiet`."""
+        read: dict[str, Run] = {}
+        with progress("runs", quiet=quiet) as callback:
+            for name, path in self.files.items():
+                read[name] = read_run(path, format=self.input_format)
+                if callback is not None:
+                    callback(len(read), len(self.files))
+        return read
+
+    def open_runs(self) -> dict[str, RunSource]:
+        """The runs, each read when it is needed."""
+        return {name: as_source(path, format=self.input_format) for name, path in self.files.items()}
 
 
 @contextmanager
@@ -31,11 +74,6 @@ def collect_warnings() -> Iterator[list[str]]:
         warnings.simplefilter("ignore", CutWarning)  # a note of the report has it
         yield messages
     messages += dict.fromkeys(str(one.message) for one in caught if issubclass(one.category, TiewiseWarning))
-
-
-def runs_by_name(paths: Sequence[Path], given: Sequence[str] = ()) -> dict[str, Path]:
-    """Paths of runs by name: see `name_runs`."""
-    return dict(zip(name_runs(paths, given), paths, strict=True))
 
 
 def name_runs(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:

@@ -12,7 +12,7 @@ import click
 import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import OUTPUT, argument, command, complete_from, option
-from tiewise.cli.output import screen, write
+from tiewise.cli.output import screen, write, write_section
 from tiewise.results.data_formats import render_json, render_tsv
 from tiewise.results.model import Cell, Column, Part, Section, Table
 from tiewise.results.view import ListFormat
@@ -28,7 +28,7 @@ FIRST = ("nDCG", "RR", "AP", "P", "R", "Success", "F1", "RBP", "ERR", "Judged")
 
 
 @command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
-@argument("[NAME]", "A measure to describe.", shell_complete=complete_from(options.complete_measure))
+@argument("[NAME]", "A measure to describe.", type=str, shell_complete=complete_from(options.complete_measure))
 @option(
     "--format FORMAT",
     OUTPUT,
@@ -44,15 +44,11 @@ def measures(name: str | None, format: ListFormat, explain: bool) -> None:
         measure = tw.parse(name)
         write(render_json(_describe(measure)) if format == "json" else _document(measure, screen()["width"]))
         return
-    shown = screen()
     known = [_describe(measure) for measure in tw.measures().values()]
     if format == "json":
         write(render_json(known))
     elif format == "table":
-        from tiewise.results.text import render_text
-
-        section = _section(known, explain=explain)
-        write(render_text(section, shown["width"], colour=shown["colour"]), styled=True)
+        write_section(_section(known, explain=explain))
     else:
         rows = [[_text(one[column]) for column in LIST_COLUMNS] for one in known]
         table = Table(tuple(map(Column, LIST_COLUMNS)), rows)

@@ -1,21 +1,35 @@
 """The arguments and options that several commands share, each declared once.
 
-Each is a decorator. `evaluation` and `output` add several options, which the command gets as one object.
+Each is a decorator. The values of many are collected: see `Inputs`, `Selection` and `Output`, whose fields have the
+names of options.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
-from functools import wraps
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args
 
 import click
 
 from tiewise.analysis.options import Options
-from tiewise.cli.command import INPUT, MEASURES, OUTPUT, SIGNIFICANCE, TIES, argument, complete_from, option
+from tiewise.cli.command import (
+    INPUT,
+    MEASURES,
+    NOT_NEGATIVE,
+    OUTPUT,
+    PATH,
+    SIGNIFICANCE,
+    TIES,
+    Number,
+    WholeNumber,
+    argument,
+    complete_from,
+    option,
+)
 from tiewise.io.formats import FORMATS
+from tiewise.io.output_paths import check_writable
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.view import TableFormat
@@ -23,22 +37,6 @@ from tiewise.ties.orders import ORDERS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
-PATH = click.Path(path_type=Path, readable=False)  # the reader checks whether it can be read
-
-
-class WholeNumber(click.IntRange):
-    """A whole number within limits; click calls it an "integer range" in messages."""
-
-    name = "whole number"
-
-
-class Number(click.FloatRange):
-    """A number within limits."""
-
-    name = "number"
-
-
-POSITIVE, NOT_NEGATIVE = WholeNumber(min=1), WholeNumber(min=0)
 DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
 
 
@@ -52,11 +50,11 @@ def spell_dtypes(text: str) -> str:
     return encoder + of + re.sub("|".join(DTYPES), lambda found: DTYPES[found[0]], rest)
 
 
-def apply_all(decorators: Iterable[Decorator]) -> Decorator:
+def apply_all(*decorators: Decorator) -> Decorator:
     """One decorator for several; help shows their options in this order."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        for one in reversed([*decorators]):
+        for one in reversed(decorators):
             function = one(function)
         return function
 
@@ -78,10 +76,10 @@ def load_plugins(ctx: click.Context, param: click.Parameter, value: tuple[str, .
 
 # -- arguments and input ------------------------------------------------------------------------------------------
 
-qrels = argument("QRELS", "Relevance judgments; - is standard input.", type=PATH)
-run = argument("RUN", "A run; - is standard input.", type=PATH)
-runs = argument("RUN...", "One or more runs; - is standard input.", into="runs", type=PATH)
-two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="runs", type=PATH)
+qrels = argument("QRELS", "Relevance judgments; - is standard input.")
+run = argument("RUN", "A run; - is standard input.")
+runs = argument("RUN...", "One or more runs; - is standard input.", into="runs")
+two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="runs")
 
 input_format = option(
     "--input-format FORMAT",
@@ -106,13 +104,14 @@ qrels_kind = option(
     "it. adhoc: it is ignored.",
     default="adhoc",
 )
+formats = apply_all(input_format, qrels_format, qrels_kind)
 
 # -- measures -----------------------------------------------------------------------------------------------------
 
 
 def measures(default: str = "nDCG@10 AP RR P@10 R@100", remark: str = "") -> Decorator:
-    """``--measure``; help shows the default and the remark."""
-    return option(
+    """``--measure``, whose help shows the default and the remark, ``--rel`` and ``--plugin``."""
+    names = option(
         "-m, --measure NAMES",
         MEASURES,
         "Measures, separated by blanks or commas, as Tiewise, trec_eval, ir_measures, ranx or MTEB spell them: "
@@ -122,6 +121,7 @@ def measures(default: str = "nDCG@10 AP RR P@10 R@100", remark: str = "") -> Dec
         default_note=default,
         shell_complete=complete_from(complete_measure),
     )
+    return apply_all(names, relevance, plugins)
 
 
 relevance = option(
@@ -156,7 +156,7 @@ PLACES: dict[str, dict[str, Any]] = {
     "judged_only": {"group": INPUT},
     "drop_self": {"group": INPUT},
     "distances": {"group": INPUT},
-    "depth": {"group": INPUT, "type": POSITIVE},
+    "depth": {"group": INPUT},
     "oblivious": {
         "group": TIES,
         "callback": lambda ctx, param, value: None if value == "none" else value,
@@ -181,49 +181,34 @@ def _evaluation_option(name: str) -> Decorator:
     return option(declared.metadata["spec"], place.pop("group"), declared.metadata["help"], **place)
 
 
-EVALUATION = {name: _evaluation_option(name) for name in PLACES if name != "seed"}
-seed, depth, drop_self, distances, complete = map(
-    _evaluation_option, ("seed", "depth", "drop_self", "distances", "complete")
-)
-
-
-def evaluation(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every evaluation; the command gets them as the dictionary `evaluation`."""
-
-    @wraps(command)
-    def collected(**values: Any) -> Any:
-        return command(evaluation={name: values.pop(name) for name in EVALUATION}, **values)
-
-    return apply_all(EVALUATION.values())(collected)
-
+EVALUATION = {name: _evaluation_option(name) for name in PLACES}
+#: The options of every evaluation, but for its seed: a comparison has a seed for more than that.
+evaluation = apply_all(*(one for name, one in EVALUATION.items() if name != "seed"))
 
 significance = apply_all(
-    [
-        option(
-            "--test NAME",
-            SIGNIFICANCE,
-            "max-t: the largest paired t-statistic (Student's t for one pair and one measure). tukey: randomised Tukey "
-            "HSD. Both test all rows and measures at once; without a baseline, all pairs.",
-            type=click.Choice(["max-t", "tukey"]),
-            default="max-t",
-        ),
-        option(
-            "--confidence NUMBER",
-            SIGNIFICANCE,
-            "The confidence of intervals, which hold together. A difference is shown if p < 1 − confidence.",
-            type=float,
-            default=0.95,
-        ),
-        option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
-        option(
-            "--orders NAME",
-            TIES,
-            "independent: each run orders its ties by itself. per-query: one order for all runs of a query. shared: "
-            "one order of all documents for all runs and queries, as in a tool that sorts by id.",
-            type=click.Choice(["independent", "per-query", "shared"]),
-            default="independent",
-        ),
-    ]
+    option(
+        "--test NAME",
+        SIGNIFICANCE,
+        "max-t: the largest paired t-statistic (Student's t for one pair and one measure). tukey: randomised Tukey "
+        "HSD. Both test all rows and measures at once; without a baseline, all pairs.",
+        type=click.Choice(["max-t", "tukey"]),
+        default="max-t",
+    ),
+    option(
+        "--confidence NUMBER",
+        SIGNIFICANCE,
+        "The confidence of intervals, which hold together. A difference is shown if p < 1 − confidence.",
+        default=0.95,
+    ),
+    option("--seed N", SIGNIFICANCE, "The seed of random draws.", type=NOT_NEGATIVE, default=0),
+    option(
+        "--orders NAME",
+        TIES,
+        "independent: each run orders its ties by itself. per-query: one order for all runs of a query. shared: "
+        "one order of all documents for all runs and queries, as in a tool that sorts by id.",
+        type=click.Choice(["independent", "per-query", "shared"]),
+        default="independent",
+    ),
 )
 
 
@@ -247,20 +232,23 @@ def explain(what: str) -> Decorator:
 
 
 columns = apply_all(
-    [
-        option(
-            "--columns NAMES",
-            OUTPUT,
-            "Only these columns of values; an unknown name lists them.",
-            multiple=True,
-            callback=lambda ctx, param, value: tuple(
-                name for text in value for name in re.split(r"[\s,]+", text) if name
-            ),
-            default_note="those that most people need",
-        ),
-        option("--wide", OUTPUT, "All columns that apply."),
-    ]
+    option(
+        "--columns NAMES",
+        OUTPUT,
+        "Only these columns of values; an unknown name lists them.",
+        multiple=True,
+        callback=lambda ctx, param, value: tuple(name for text in value for name in re.split(r"[\s,]+", text) if name),
+        default_note="those that most people need",
+    ),
+    option("--wide", OUTPUT, "All columns that apply."),
 )
+
+
+def check_output(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
+    """A path that can be written; any other is an error before anything is read."""
+    if value is not None and not ctx.resilient_parsing:
+        check_writable(value)
+    return value
 
 
 def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .xz compress") -> Decorator:
@@ -269,7 +257,9 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
         f"-o, --output {metavar}",
         OUTPUT,
         f"Write to a file, completely or not at all; {compression}.",
+        into="path",
         type=PATH,
+        callback=check_output,
         default="-",
         default_note="standard output",
     )
@@ -278,57 +268,46 @@ def output_path(metavar: str = "FILE", compression: str = ".gz, .zst, .bz2 and .
 def figure(what: str) -> Decorator:
     """``--figure``, with what it shows."""
     return option(
-        "--figure FILE",
-        OUTPUT,
-        f"Also draw {what}, as .svg, .png, .pdf, .html or .json; needs the extra 'report'.",
-        type=PATH,
+        "--figure FILE", OUTPUT, f"Also draw {what}, as .svg, .png, .pdf, .html or .json; needs the extra 'report'."
     )
 
 
 def output(json: str, formats: Any = TableFormat) -> Decorator:
-    """The options of a result in many formats; the command gets them as one `Output`. `json` says what JSON holds."""
+    """The options of a result in many formats, for `Output`; `json` says what JSON holds."""
     known = get_args(formats)
     described = [f"json ({json})" if one == "json" else one for one in known]
-    decorate = apply_all(
-        [
-            option(
-                "--format FORMAT",
-                OUTPUT,
-                f"{', '.join(described[:-1])} or {described[-1]}.",
-                type=click.Choice(known),
-                default_note="table; with -o by the file's suffix",
-            ),
-            option(
-                "-p, --digits N",
-                OUTPUT,
-                "Digits after the decimal point.",
-                type=WholeNumber(0, 17),
-                default_note="3 for people, 4 in trec, else all",
-            ),
-            output_path(),
-            quiet,
-        ]
+    return apply_all(
+        option(
+            "--format FORMAT",
+            OUTPUT,
+            f"{', '.join(described[:-1])} or {described[-1]}.",
+            type=click.Choice(known),
+            default_note="table; with -o by the file's suffix",
+        ),
+        option(
+            "-p, --digits N",
+            OUTPUT,
+            "Digits after the decimal point.",
+            type=WholeNumber(0, 17),
+            default_note="3 for people, 4 in trec, else all",
+        ),
+        output_path(),
+        quiet,
     )
-
-    return _collect_output(decorate)
 
 
 def short_output(group: str) -> Decorator:
     """The same with short help in one group, and without ``--digits``."""
     known = get_args(TableFormat)
-    formats = option("--format FORMAT", group, ", ".join(known), type=click.Choice(known))
-    path = option("-o, --output FILE", group, "Write to a file, in the format of its suffix.", type=PATH)
-    return _collect_output(apply_all([formats, path, option("--quiet", group, "Write no notes to standard error.")]))
-
-
-def _collect_output(decorate: Decorator) -> Decorator:
-    def collect(command: Callable[..., Any]) -> Callable[..., Any]:
-        @wraps(command)
-        def collected(format: Any, output: Path | None, quiet: bool, digits: int | None = None, **values: Any) -> Any:
-            from tiewise.cli.output import STANDARD_OUTPUT, Output
-
-            return command(output=Output.resolve(format, output or STANDARD_OUTPUT, digits, quiet), **values)
-
-        return decorate(collected)
-
-    return collect
+    return apply_all(
+        option("--format FORMAT", group, ", ".join(known), type=click.Choice(known)),
+        option(
+            "-o, --output FILE",
+            group,
+            "Write to a file, in the format of its suffix.",
+            into="path",
+            type=PATH,
+            callback=check_output,
+        ),
+        option("--quiet", group, "Write no notes to standard error."),
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,71 +14,95 @@ from click.exceptions import Exit
 
 from tiewise.cli.program import CHECK_FAILED, print_error, print_note
 from tiewise.errors import InputError
-from tiewise.io.compression import COMPRESSED, save
+from tiewise.io.compression import COMPRESSED
+from tiewise.io.compression import save as save_file
 from tiewise.io.output_paths import check_writable
-from tiewise.results.view import SUFFIXES, WIDTH, Format, TableFormat, View
+from tiewise.results.view import SUFFIXES, WIDTH, TableFormat, View
 from tiewise.results.wording import encodable
 
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
     from tiewise.results.base import Result
+    from tiewise.results.model import Section
 
-__all__ = ["STANDARD_OUTPUT", "Output", "exit_if_failed", "failed_checks", "is_terminal", "screen", "write"]
+__all__ = ["STANDARD_OUTPUT", "Output", "failed_checks", "is_terminal", "screen", "write", "write_section"]
 
 STANDARD_OUTPUT = Path("-")
 
 
-@dataclass(frozen=True)
+@dataclass
 class Output:
-    """Where and how a command writes its result; a path that cannot be written is an error at once."""
+    """The options of what a command writes; what cannot be written is an error at once."""
 
-    format: Format
-    path: Path
+    format: Any = None  #: a `Format`; None: that of the path
+    path: Path = STANDARD_OUTPUT
     digits: int | None = None
     quiet: bool = False
+    columns: tuple[str, ...] = ()
+    wide: bool = False
+    explain: bool = False
+    per_query: bool = False
+    no_summary: bool = False
+    figure: Path | None = None
 
-    @classmethod
-    def resolve(cls, format: Format | None, path: Path, digits: int | None, quiet: bool) -> Output:
-        """The output of the options; without a format it is that of the path."""
-        check_writable(path)
-        format = format or _default_format(path)
-        if format == "parquet" and is_terminal(path):
+    def __post_init__(self) -> None:
+        self.path = self.path or STANDARD_OUTPUT
+        self.format = self.format or _default_format(self.path)
+        if self.format == "parquet" and is_terminal(self.path):
             raise InputError("Parquet cannot be shown on a terminal. Write it to a file: -o FILE.parquet.")
-        return cls(format, path, digits, quiet)
+        if self.figure is not None:
+            from tiewise.figures.theme import check_figure_path
 
-    def view(self, **settings: Any) -> View:
+            check_figure_path(self.figure)
+            if self.path.absolute() == self.figure.absolute():
+                raise InputError(
+                    f"{self.figure}: cannot hold the figure and the numbers. Give --figure and -o different files."
+                )
+            check_writable(self.figure)
+
+    @property
+    def view(self) -> View:
         """What to show of the result, in the room that there is."""
-        return View(digits=self.digits, width=screen(self.path)["width"], **settings)
+        return View(
+            columns=self.columns,
+            wide=self.wide,
+            explain=self.explain,
+            per_query=self.per_query,
+            summary=not self.no_summary,
+            digits=self.digits,
+            width=screen(self.path)["width"],
+        )
 
-    def show(self, result: Result, view: View, notes: Iterable[str] = (), **added: Any) -> None:
-        """Write a result; `notes` were collected on the way to it, and `added` are more keys of JSON."""
-        said = [*notes, *getattr(result, "notes", ())]
-        self.write(self.render(result, view, notes, **added), said)
-
-    def render(self, result: Result, view: View, notes: Iterable[str] = (), **added: Any) -> str | bytes:
-        """The result in the format of the options."""
+    def show(
+        self,
+        result: Result,
+        notes: Sequence[str] = (),
+        *,
+        failed: Sequence[str] = (),
+        draw: Callable[[], Any] | None = None,
+    ) -> None:
+        """Write a result and its figure. `notes` were collected on the way to it; see `write` for `failed`."""
         from tiewise.cli.rendering import render
 
-        assert self.format != "trec"
-        colour = screen(self.path)["colour"]
-        return render(result, self.format, view, notes=list(notes), colour=colour, added=added)
+        content = render(result, self.format, self.view, notes=notes, colour=screen(self.path)["colour"])
+        if self.figure is not None and draw is not None:  # after the table, which can fail
+            from tiewise.figures.theme import save
 
-    def check_figure(self, figure: Path | None) -> None:
-        """Require that a figure can be drawn and written beside the result, before anything is read."""
-        if figure is None:
-            return
-        from tiewise.figures.theme import check_figure_path
+            save(draw(), self.figure)
+        self.write(content, [*notes, *getattr(result, "notes", ())], failed)
 
-        check_figure_path(figure)
-        if self.path.absolute() == figure.absolute():
-            raise InputError(f"{figure}: cannot hold the figure and the numbers. Give --figure and -o different files.")
-        check_writable(figure)
+    def write(self, content: str | bytes, notes: Iterable[str] = (), failed: Sequence[str] = ()) -> None:
+        """Write the result; then the notes to standard error, unless the format itself shows them to people.
 
-    def write(self, content: str | bytes, notes: Iterable[str] = ()) -> None:
-        """Write the result; then the notes to standard error, unless the format itself shows them to people."""
+        `failed` are the messages of failed checks: if there are any, the exit code is 3.
+        """
         write(content, self.path, styled=self.format == "table")
         if not self.quiet and self.format not in ("table", "markdown"):
             print_note(*notes)
+        for message in failed:
+            print_error(message)
+        if failed:
+            raise Exit(CHECK_FAILED)
 
 
 def is_terminal(path: Path) -> bool:
@@ -107,18 +131,21 @@ def write(content: str | bytes, path: Path = STANDARD_OUTPUT, *, styled: bool = 
     if isinstance(content, str):
         encoding = sys.stdout.encoding if is_terminal(path) else "utf-8"
         content = encodable(content, encoding).encode(encoding)
-    save(path, [content], styled=styled)
+    save_file(path, [content], styled=styled)
 
 
-def failed_checks(conditions: Sequence[Condition], results: Iterable[tuple[str, Any]]) -> list[str]:
-    """A message for each condition that is true for a result, each result with what it is called in the message."""
-    found = [(name, one.text, why) for name, result in results for one in conditions if (why := one.explain(result))]
-    return [f"check failed{name}: '{text}' is true ({why})." for name, text, why in found]
+def write_section(section: Section) -> None:
+    """Write tables and sentences to standard output, as a terminal shows them."""
+    from tiewise.results.text import render_text
+
+    write(render_text(section, **screen()), styled=True)
 
 
-def exit_if_failed(messages: Sequence[str]) -> None:
-    """Print the messages of failed checks, if there are any, and exit with 3."""
-    for message in messages:
-        print_error(message)
-    if messages:
-        raise Exit(CHECK_FAILED)
+def failed_checks(conditions: Sequence[Condition], results: Mapping[str, Any]) -> list[str]:
+    """A message for each condition that is true for a result, by the name of its run; that of all runs has none."""
+    messages = []
+    for name, result in results.items():
+        of_run = f" for run '{name}'" if name else ""
+        checked = ((one.text, one.explain(result)) for one in conditions)
+        messages += [f"check failed{of_run}: '{text}' is true ({why})." for text, why in checked if why]
+    return messages

@@ -25,10 +25,11 @@ def load_plugin(name: str) -> None:
     is_file = path.suffix == ".py"
     if is_file and not path.is_file():
         raise InputError(f"The plugin {name}: there is no such file.")
-    _loaded[_module_name(path) if is_file else name] = name
+    module = f"tiewise_plugin_{path.stem}" if is_file else name
+    _loaded[module] = name
     try:
         if is_file:
-            _import_file(path)
+            _import_file(path, module)
         else:
             with _current_folder_on_path():
                 import_module(name)
@@ -50,17 +51,12 @@ def _current_folder_on_path() -> Iterator[None]:
             sys.path.remove(one)
 
 
-def _import_file(path: Path) -> None:
-    name = _module_name(path)
+def _import_file(path: Path, name: str) -> None:
     spec = spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
     module = module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
-
-
-def _module_name(path: Path) -> str:
-    return f"tiewise_plugin_{path.stem}"
 
 
 def _line_of(error: BaseException) -> str:

@@ -18,13 +18,13 @@ from typing import Any
 import click
 
 from tiewise._version import __version__
-from tiewise.cli.command import option
+from tiewise.cli.command import BAD_INPUT, CommandGroup, option
 from tiewise.errors import TiewiseError
 from tiewise.results.wording import spelled_for_shell
 
 __all__ = ["BAD_INPUT", "CHECK_FAILED", "all_commands", "app", "print_error", "print_note", "run_process", "status_of"]
 
-BAD_INPUT, CHECK_FAILED = 2, 3
+CHECK_FAILED = 3
 INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
 
 #: The commands in the order of the help text. A command is the function of its module with the same name.
@@ -51,14 +51,12 @@ COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for compl
 EAGER: dict[str, Any] = {"is_eager": True, "expose_value": False}  # of options that do something and exit
 
 
-class Program(click.Group):
+class Program(CommandGroup):
     """All commands, each imported when it is called, and not for help or completion of their names."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of the commands."""
-        return list(COMMANDS)
+    summaries = COMMANDS
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+    def get_command(self, ctx: click.Context | None, cmd_name: str) -> click.Command | None:
         """The command of a name."""
         if cmd_name not in COMMANDS:
             return None
@@ -81,11 +79,6 @@ class Program(click.Group):
 
         names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
         return [*names, *click.Command.shell_complete(self, ctx, incomplete)]
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
 
 
 def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -116,27 +109,21 @@ SHELL: dict[str, Any] = EAGER | {
 @click.group(
     "tiewise",
     cls=Program,
-    invoke_without_command=True,
-    subcommand_metavar="COMMAND [ARGS]...",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 done, 2 bad input or usage, 3 a --fail-if condition is true.",
 )
 @option("--version", "", "Show the version.", **EAGER, callback=show_version)
 @option("--install-completion [SHELL]", "", "Install completion for bash, zsh or fish.", **SHELL)
 @option("--show-completion [SHELL]", "", "Print the completion script of a shell.", **SHELL)
-@click.pass_context
-def app(ctx: click.Context) -> None:
+def app() -> None:
     """How far can a retrieval score be trusted? Exact, tie-aware evaluation of ranked runs."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-        ctx.exit(BAD_INPUT)
 
 
 def all_commands() -> dict[str, click.Command]:
     """Every command by its name, those of a group after it: ``protocol``, ``protocol runs``."""
     found: dict[str, click.Command] = {}
     for name in COMMANDS:
-        one = getattr(import_module(f"tiewise.cli.{MODULES.get(name, name)}"), MODULES.get(name, name))
+        one: Any = app.get_command(None, name)
         found[name] = one
         found |= {f"{name} {part}": command for part, command in getattr(one, "commands", {}).items()}
     return found
@@ -173,39 +160,37 @@ def status_of(args: Sequence[str]) -> int:
         sys.stdout.flush()
     except click.exceptions.Exit as left:
         return left.exit_code
-    except click.UsageError as error:
-        command = error.ctx.command_path if error.ctx else "tiewise"
-        message = " ".join(error.format_message().split())
-        print_error(f"{message}{'' if message.endswith(('.', '?', ')')) else '.'} Try '{command} --help'.")
-        return BAD_INPUT
-    except TiewiseError as error:
-        print_error(str(error))
-        return BAD_INPUT
     except BrokenPipeError:
         return PIPE_CLOSED  # the reader has stopped, as in ``| head``
-    except MemoryError:  # while a file is read, its own error says so
-        print_error(f"{_files_of(args) or 'tiewise'}: there is not enough memory.")
-        return BAD_INPUT
-    except OSError as error:  # from help and version: results are written by `save`, which has its own message
-        print_error(f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error}).")
-        return BAD_INPUT
     except KeyboardInterrupt:
         print_error("interrupted")
         return INTERRUPTED
-    except Exception as error:  # a measure of a plugin can raise anything
-        from tiewise.cli.plugins import explain_plugin_error
-
-        explained = explain_plugin_error(error)
-        if explained is None:
+    except Exception as error:
+        message = _explain(error, args)
+        if message is None:
             raise
-        print_error(explained)
+        print_error(message)
         return BAD_INPUT
     return 0
 
 
-def _files_of(args: Sequence[str]) -> str:
-    """The arguments that are files, for a message."""
-    return ", ".join(arg for arg in args if os.path.isfile(arg))  # noqa: PTH113 – Path raises if the name is too long
+def _explain(error: Exception, args: Sequence[str]) -> str | None:
+    """The message on an error; None if it is a defect of this program."""
+    match error:
+        case click.UsageError():
+            command = error.ctx.command_path if error.ctx else "tiewise"
+            message = " ".join(error.format_message().split())
+            return f"{message}{'' if message.endswith(('.', '?', ')')) else '.'} Try '{command} --help'."
+        case TiewiseError():
+            return str(error)
+        case MemoryError():  # while a file is read, its own error says so
+            files = ", ".join(arg for arg in args if os.path.isfile(arg))  # noqa: PTH113 – Path raises on long names
+            return f"{files or 'tiewise'}: there is not enough memory."
+        case OSError():  # from help and version: results are written by `save`, which has its own message
+            return f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})."
+    from tiewise.cli.plugins import explain_plugin_error  # a measure of a plugin can raise anything
+
+    return explain_plugin_error(error)
 
 
 def print_error(message: str) -> None:

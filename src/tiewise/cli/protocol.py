@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import wraps
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,25 +10,25 @@ import click
 
 import tiewise as tw
 from tiewise.cli import options
-from tiewise.cli.arrays import PAIR_ROLES, Arrays, numbered_notes, read_lines
-from tiewise.cli.command import SHORT, CommandGroup, argument, command, option
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.arrays import IDS, PAIR_ROLES, Pairs, numbered_note, read_lines
+from tiewise.cli.command import NOT_NEGATIVE, SHORT, CommandGroup, argument, command, option
+from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output
-from tiewise.cli.program import BAD_INPUT
+from tiewise.cli.progress import progress
 from tiewise.cli.protocol_model import max_loss, model_command
 from tiewise.errors import InputError
 
-__all__ = ["protocol", "protocol_options", "write_protocol"]
+__all__ = ["protocol"]
 
 #: The text of --wide and --fractions, which share a line of help.
 VECTORS = "Vectors: .npy, .npz, .safetensors or .parquet."
 WIDE = "All columns (std, CV, RBO …); fractions, not points."
 
-qrels = argument("QRELS", "Judgments; none: only compare with the reference.", type=options.PATH)
-query_ids = option("--query-ids FILE", SHORT, "Ids of queries, one a line.", type=options.PATH)
-doc_ids = option("--doc-ids FILE", SHORT, "Ids of documents, one a line.", type=options.PATH)
+qrels = argument("QRELS", "Judgments; none: only compare with the reference.")
+query_ids = option("--query-ids FILE", SHORT, "Ids of queries, one a line.")
+doc_ids = option("--doc-ids FILE", SHORT, "Ids of documents, one a line.")
 
-SHARED = (
+protocol_options = options.apply_all(
     option(
         "-m, --measure NAMES",
         SHORT,
@@ -41,95 +40,55 @@ SHARED = (
     ),
     option("--reference ROW", SHORT, "The row to compare with.", default_note="the first"),
     max_loss,
-    option("--worst NUMBER", SHORT, "What one query can lose.", type=float, default_note="1"),
+    option("--worst NUMBER", SHORT, "What one query can lose.", default_note="1"),
     option("--oblivious NAME", SHORT, "The tie order of obl.", default="auto", default_note="the data's"),
     option("--missing NAME", SHORT, "Queries a row lacks: zero, skip, error.", default="zero"),
     option("--drop-self", SHORT, "Drop documents that have the id of their query."),
     option("--wide", SHORT, WIDE),
     option("--fractions", SHORT, WIDE),
-    option("--figure FILE", SHORT, "Draw losses (with --max-loss), else cutoffs.", type=options.PATH),
+    option("--figure FILE", SHORT, "Draw losses (with --max-loss), else cutoffs."),
+    options.short_output(SHORT),
 )
-
-
-def protocol_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of every protocol. The command gets those of the result as `how`, those of the output as `shown`."""
-    how = ("measures", "reference", "max_loss", "worst", "oblivious", "missing", "drop_self")
-
-    @wraps(function)
-    def collected(**values: Any) -> Any:
-        shown = {name: values.pop(name) for name in ("wide", "fractions", "figure", "output")}
-        shown["output"].check_figure(shown["figure"])
-        return function(how={name: values.pop(name) for name in how}, shown=shown, **values)
-
-    return options.apply_all(SHARED)(options.short_output(SHORT)(collected))
 
 
 def write_protocol(
     qrels: Path | None,
     rows: Mapping[str, Any],
-    how: Mapping[str, Any],
-    shown: Mapping[str, Any],
+    output: Output,
     notes: Sequence[str] = (),
-    **more: Any,
-) -> tw.Protocol:
-    """Measure the rows, and write table, figure and notes."""
-    from tiewise.cli.progress import progress
-
-    output: Output = shown["output"]
-    judged, order = None if str(qrels) == "none" else qrels, how["oblivious"]
+    *,
+    fractions: bool,
+    oblivious: str,
+    **how: Any,
+) -> None:
+    """Measure the rows, and write table, figure and notes; `how` are the options of `tiewise.protocol`."""
+    judged, order = None if str(qrels) == "none" else qrels, None if oblivious == "none" else oblivious
     with collect_warnings() as warned, progress("rows", quiet=output.quiet) as callback:
-        options = {**how, **more, "oblivious": None if order == "none" else order}
-        found = tw.protocol(judged, rows, progress=callback, **options)
-    found = found.in_fractions() if shown["fractions"] else found
-    content = output.render(found, output.view(wide=shown["wide"]), said := [*notes, *warned])
-    if shown["figure"] is not None:  # after the table, which can fail
-        chart = found.plot.cutoffs() if found.max_loss is None else found.plot.loss()
-        tw.figures.save(chart, shown["figure"])
-    output.write(content, [*said, *found.notes])
-    return found
+        found = tw.protocol(judged, rows, progress=callback, oblivious=order, **how)
+    found = found.in_fractions() if fractions else found
+    output.show(found, [*notes, *warned], draw=found.plot.cutoffs if found.max_loss is None else found.plot.loss)
 
 
-@click.group("protocol", cls=CommandGroup, invoke_without_command=True, subcommand_metavar="COMMAND [ARGS]...")
-@click.pass_context
-def protocol(ctx: click.Context) -> None:
+@click.group("protocol", cls=CommandGroup)
+def protocol() -> None:
     """Compare a system in several precisions with a reference: expected value, range, bias and loss of each."""
-    if ctx.invoked_subcommand is None:
-        click.echo(ctx.get_help())
-        ctx.exit(BAD_INPUT)
 
 
-@command("runs", examples=("tiewise protocol runs qrels.txt fp32.trec bf16.trec --max-loss 0.01",))
+@command("runs", Inputs, Output, examples=("tiewise protocol runs qrels.txt fp32.trec bf16.trec --max-loss 0.01",))
 @qrels
-@argument("RUN...", "One or more runs, the reference first.", into="runs", type=options.PATH)
+@argument("RUN...", "One or more runs, the reference first.", into="runs")
 @option("--name NAME", SHORT, "The name of a run, for each.", into="names", multiple=True)
 @option("--complete", SHORT, "No list was cut inside its last tie group.")
 @protocol_options
-def runs_command(
-    qrels: Path,
-    runs: Sequence[Path],
-    *,
-    names: Sequence[str],
-    complete: bool,
-    how: dict[str, Any],
-    shown: dict[str, Any],
-) -> None:
+def runs_command(inputs: Inputs, output: Output, *, reference: str | None, **how: Any) -> None:
     """Compare runs, such as those of a model in several precisions."""
-    files = runs_by_name(runs, names)
-    check_stdin_once([qrels, *runs])
-    by_path = {str(path): name for name, path in files.items()}
-    if how["reference"] not in files:
-        how["reference"] = by_path.get(how["reference"], how["reference"])
-    rows = {name: tw.read_run(path) if str(path) == "-" else path for name, path in files.items()}
-    write_protocol(qrels, rows, how, shown, complete=complete)
+    write_protocol(inputs.qrels, inputs.open_runs(), output, reference=inputs.name_of(reference), **how)
 
 
-@command(
-    "vectors",
-    examples=("tiewise protocol vectors qrels.txt q.npy d.npy --row float32 --row int8",),
-)
+@command("vectors", Output, examples=("tiewise protocol vectors qrels.txt q.npy d.npy --row float32 --row int8",))
 @qrels
-@argument("QUERIES", VECTORS, type=options.PATH)
-@argument("DOCS", VECTORS, type=options.PATH)
+@argument("QUERIES", VECTORS)
+@argument("DOCS", VECTORS)
 @option(
     "--row NAME",
     SHORT,
@@ -138,15 +97,9 @@ def runs_command(
     multiple=True,
     default_note="a selection",
 )
-@option(
-    "--encoder NAME=Q,D",
-    SHORT,
-    "Vectors of the model in another type.",
-    into="encoders",
-    multiple=True,
-)
+@option("--encoder NAME=Q,D", SHORT, "Vectors of the model in another type.", into="encoders", multiple=True)
 @option("--fn NAME", SHORT, "cosine, dot or euclidean.", default="cosine")
-@option("--repeats N", SHORT, "Time the search N times.", type=options.NOT_NEGATIVE, default=0)
+@option("--repeats N", SHORT, "Time the search N times.", type=NOT_NEGATIVE, default=0)
 @query_ids
 @doc_ids
 @protocol_options
@@ -161,8 +114,9 @@ def vectors_command(
     repeats: int,
     query_ids: Path | None,
     doc_ids: Path | None,
-    how: dict[str, Any],
-    shown: dict[str, Any],
+    reference: str | None,
+    output: Output,
+    **how: Any,
 ) -> None:
     """Compare ways to store vectors and compute scores."""
     with collect_warnings() as warned:
@@ -178,12 +132,11 @@ def vectors_command(
             encoders=dict(map(_read_encoder, encoders)),
             repeats=repeats,
         )
-    if how["reference"] is not None:
-        how["reference"] = options.spell_dtypes(how["reference"])
+    how["reference"] = reference and options.spell_dtypes(reference)
     if str(qrels) != "none":
-        ids = {("queries", "--query-ids", "query_ids"): query_names, ("documents", "--doc-ids", "doc_ids"): doc_names}
-        warned += numbered_notes([what for what, names in ids.items() if names is None])
-    write_protocol(qrels, made, how, shown, warned)
+        ids = {"query_ids": query_names, "doc_ids": doc_names}
+        warned += numbered_note([role for role, names in ids.items() if names is None])
+    write_protocol(qrels, made, output, warned, **how)
 
 
 def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:
@@ -202,47 +155,37 @@ def _read_encoder(text: str) -> tuple[str, tuple[Any, Any]]:
     return name, (_read(Path(queries), "queries", "", None)[0], _read(Path(docs), "docs", "", None)[0])
 
 
-@command("logits", examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32",))
+@command("logits", Pairs, Output, examples=("tiewise protocol logits qrels.txt pairs.npz --array reference=fp32",))
 @qrels
-@argument("FILE...", "logits, or hidden and weight: .npz, .safetensors, .npy.", into="files", type=options.PATH)
+@argument("FILE...", "logits, or hidden and weight: .npz, .safetensors, .npy.", into="files")
 @option("--level NAME", SHORT, "native, score, logit, head.", into="levels", multiple=True, default_note="all")
 @option("--fn NAME", SHORT, "sigmoid, softmax, log_softmax, identity.", default_note="by the number of logits")
-@option("--positive N", SHORT, "The logit that means relevant.", type=options.NOT_NEGATIVE, default_note="1")
+@option("--positive N", SHORT, "The logit that means relevant.", type=NOT_NEGATIVE, default_note="1")
 @option("--array ROLE=NAME", SHORT, f"Roles: {', '.join(PAIR_ROLES)}.", into="renamed", multiple=True)
 @query_ids
 @doc_ids
 @protocol_options
 def logits_command(
-    qrels: Path,
-    files: Sequence[Path],
+    pairs: Pairs,
+    output: Output,
     *,
+    qrels: Path,
     levels: Sequence[str],
     fn: str | None,
     positive: int | None,
-    renamed: Sequence[str],
-    query_ids: Path | None,
-    doc_ids: Path | None,
-    how: dict[str, Any],
-    shown: dict[str, Any],
+    **how: Any,
 ) -> None:
     """Compare ways to compute the last step of a reranker from saved logits."""
-    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids}, PAIR_ROLES)
-    if "logits" not in arrays and "hidden" not in arrays:
-        arrays.require("logits", instead=", or those of hidden and weight")
-    given = {
-        role: arrays.require_finite(role)[0] for role in PAIR_ROLES if role in arrays and role not in ("query", "doc")
-    }
+    if "logits" not in pairs and "hidden" not in pairs:
+        pairs.require("logits", instead=", or those of hidden and weight")
+    given = {role: pairs.require_finite(role)[0] for role in PAIR_ROLES if role in pairs and role not in IDS}
     first = given["logits" if "logits" in given else "hidden"]
-    pairs = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
-    if query_ids is None:
-        arrays.require("query", instead=", or give --query-ids FILE")
-    if doc_ids is None:
-        arrays.require("doc", instead=", or give --doc-ids FILE")
-    ids = (
-        arrays.ids("queries", "--query-ids", "query", pairs, "pairs"),
-        arrays.ids("documents", "--doc-ids", "doc", pairs, "pairs"),
-    )
-    write_protocol(qrels, tw.rows.logits(*ids, **given, fn=fn, positive=positive, levels=levels or None), how, shown)
+    count = len(first) if first.ndim else 1  # a single number has no pairs: the call says so
+    for role in IDS:
+        pairs.require_ids(role)
+    ids = [pairs.ids(role, count, "pairs") for role in IDS]
+    rows = tw.rows.logits(*ids, **given, fn=fn, positive=positive, levels=levels or None)
+    write_protocol(qrels, rows, output, **how)
 
 
 for one in (runs_command, vectors_command, logits_command, model_command):

@@ -15,16 +15,17 @@ import click
 
 import tiewise as tw
 from tiewise.analysis.options import Options
-from tiewise.analysis.protocol_latex import paper_table
-from tiewise.analysis.protocol_result import Scaled
+from tiewise.analysis.protocol_tables import POINTS, paper_section
 from tiewise.analysis.protocols import check_settings
 from tiewise.cli import options
-from tiewise.cli.command import SHORT, argument, command, option
+from tiewise.cli.command import PATH, SHORT, Number, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import screen, write
 from tiewise.cli.program import print_note
+from tiewise.cli.progress import progress
 from tiewise.errors import InputError, MissingExtraError
 from tiewise.io.compression import save
+from tiewise.results.latex import render_latex
 from tiewise.results.optional import installed
 from tiewise.results.view import View
 
@@ -32,26 +33,15 @@ __all__ = ["max_loss", "model_command"]
 
 #: What decides the last bits of a model's scores.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy")
-#: The keys of a configuration: for all models, for one model, for one data set.
-COMMON = (
-    "dtypes",
-    "levels",
-    "batch_size",
-    "max_length",
-    "device",
-    "depth",
-    "measures",
-    "max_loss",
-    "drop_self",
-    "seed",
-)
-#: Those of them that say how rows are measured, not how they are made.
+#: The keys of a configuration that say how rows are measured, not how they are made.
 MEASURING = ("measures", "max_loss", "drop_self", "seed")
+#: All keys: for all models, for one model, for one data set.
+COMMON = ("dtypes", "levels", "batch_size", "max_length", "device", "depth", *MEASURING)
 OF_MODEL = ("name", "revision", "kind", "prompts", "instruction", "max_length", "yes", "no", "trust_remote_code")
 OF_DATA = ("name", "revision", "subset", "split", "instruction", "measures", "drop_self")
 
 
-class Loss(options.Number):
+class Loss(Number):
     """A fraction; the error for a percentage says how to write it."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -66,14 +56,14 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 
 
 @command("model", examples=("tiewise protocol model my-reranker --data my-data -o results",))
-@argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names")
+@argument("[NAME]...", "Folders of models, or names of the Hugging Face hub.", into="names", type=str)
 @option(
     "--data FOLDER",
     SHORT,
     "queries.jsonl, corpus.jsonl, qrels.*, candidates.* to rerank; or a data set of the hub.",
     multiple=True,
 )
-@option("--config FILE", SHORT, "Models, data and settings as TOML.", type=options.PATH)
+@option("--config FILE", SHORT, "Models, data and settings as TOML.")
 @option("--dtype NAME", SHORT, "float32, bfloat16; float16 on a GPU.", into="dtypes", multiple=True)
 @option("--level NAME", SHORT, "native, score, head; logit if named.", into="levels", multiple=True)
 @option("--kind NAME", SHORT, "bi-encoder, cross-encoder, classifier, yes-no.")
@@ -82,16 +72,16 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 @option("--prompt ROLE=TEXT", SHORT, "query, document, before, after, question.", into="prompts", multiple=True)
 @option("--yes WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
 @option("--no WORD", SHORT, "The answers of a yes-no model.", default_note="yes, no")
-@option("--max-length N", SHORT, "The longest input in tokens.", type=options.POSITIVE, default_note="the model's")
-@option("--batch-size N", SHORT, "Inputs at a time.", type=options.POSITIVE, default_note="16")
+@option("--max-length N", SHORT, "The longest input in tokens.", default_note="the model's")
+@option("--batch-size N", SHORT, "Inputs at a time.", default_note="16")
 @option("--device NAME", SHORT, "cpu, cuda …", default_note="a GPU if there is one")
-@option("--depth N", SHORT, "Documents a query, without candidates.", type=options.POSITIVE, default_note="1000")
+@option("--depth N", SHORT, "Documents a query, without candidates.", default_note="1000")
 @option("--trust-remote-code", SHORT, "Run code that a model brings.")
 @option("-m, --measure NAMES", SHORT, "Measures.", into="measures", multiple=True, default_note="nDCG@10")
 @max_loss
 @option("--drop-self", SHORT, "Drop documents that have the id of their query.")
 @option("--wide", SHORT, "All columns: std, CV, bounds, RBO, bytes, verdict …")
-@option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=options.PATH, required=True)
+@option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=PATH, required=True)
 @option("--quiet", SHORT, "Write no notes to standard error.")
 def model_command(
     names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
@@ -103,7 +93,7 @@ def model_command(
     for data in experiment.data:  # before a model runs for hours
         _check_measuring(experiment, data)
     for model in experiment.models:
-        check_options(**_running(experiment, model))
+        check_options(**experiment.running(model))
     _silence_libraries()
     for data in experiment.data:
         folder = output / _folder_name(data["name"])
@@ -115,7 +105,7 @@ def model_command(
         except KeyboardInterrupt:
             print_note(f"What is finished is kept in {folder}. The same command goes on from there.")
             raise
-        latex = paper_table(found | _read_others(folder, found), Scaled())
+        latex = render_latex(paper_section(found | _read_others(folder, found), POINTS))
         save(folder / "table.tex", [latex.encode()])
 
 
@@ -147,6 +137,15 @@ class Experiment:
     models: Sequence[Mapping[str, Any]]
     data: Sequence[Mapping[str, Any]]
     common: Mapping[str, Any] = field(default_factory=dict)
+
+    def running(self, model: Mapping[str, Any]) -> dict[str, Any]:
+        """How a model is run: what `rows.model` is given."""
+        common = {key: value for key, value in self.common.items() if key not in MEASURING}
+        return common | {key: value for key, value in model.items() if key != "name"}
+
+    def measuring(self, data: Mapping[str, Any]) -> dict[str, Any]:
+        """How the rows of a data set are measured: what `protocol` is given."""
+        return {key: value for key, value in {**self.common, **data}.items() if key in MEASURING}
 
 
 def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str, Any]) -> Experiment:
@@ -217,14 +216,9 @@ def _folder_name(name: str) -> str:
     return Path(name).absolute().name if Path(name).exists() else name.replace("/", "__")
 
 
-def _measuring(experiment: Experiment, data: Mapping[str, Any]) -> dict[str, Any]:
-    """How the rows of a data set are measured: what `protocol` is given."""
-    return {key: value for key, value in {**experiment.common, **data}.items() if key in MEASURING}
-
-
 def _check_measuring(experiment: Experiment, data: Mapping[str, Any]) -> None:
     """Require settings of a data set that are possible."""
-    how = _measuring(experiment, data)
+    how = experiment.measuring(data)
     depth = experiment.common.get("depth")
     for measure in check_settings(how.get("measures", "nDCG@10"), how.get("max_loss")):
         if isinstance(depth, int) and depth < (measure.cutoff or 0):
@@ -235,12 +229,6 @@ def _check_measuring(experiment: Experiment, data: Mapping[str, Any]) -> None:
             raise InputError(f"{data['name']}: the {key} is {data[key]!r}. Give a text.")
 
 
-def _running(experiment: Experiment, model: Mapping[str, Any]) -> dict[str, Any]:
-    """How a model is run: what `rows.model` is given."""
-    common = {key: value for key, value in experiment.common.items() if key not in MEASURING}
-    return common | {key: value for key, value in model.items() if key != "name"}
-
-
 # -- one model on one data set ------------------------------------------------------------------------------------
 
 
@@ -249,12 +237,11 @@ def _run(
 ) -> dict[str, Any]:
     """Run a model on a data set, write its results, show its table, and return the document of `protocol.json`."""
     from tiewise.adapters.protocol_models import DEFAULT_DEPTH, read_collection
-    from tiewise.cli.progress import progress
     from tiewise.results.text import render_text
 
-    how = _measuring(experiment, data)
+    how = experiment.measuring(data)
     cutoffs = [measure.cutoff or 0 for measure in check_settings(how.get("measures", "nDCG@10"))]
-    settings = {"depth": max(DEFAULT_DEPTH, *cutoffs), **_running(experiment, model)}
+    settings = {"depth": max(DEFAULT_DEPTH, *cutoffs), **experiment.running(model)}
     names = _folder_name(data["name"]), _folder_name(model["name"])
     title, folder = f"{names[1]} on {names[0]}", output.joinpath(*names)
     with collect_warnings() as warned:
@@ -267,11 +254,8 @@ def _run(
     used = {"model": dict(model), "data": dict(data), "seed": 0, **how, **saved}
     document = {**found.to_dict(), "settings": used, "environment": _describe_environment(saved["device"])}
     save(folder / "protocol.json", [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
-    notes = [
-        *warned,
-        *found.notes,
-        *_draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False)),
-    ]
+    undrawn = _draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False))
+    notes = [*warned, *found.notes, *undrawn]
     view = screen()
     section = replace(found._section(View(wide=wide, width=view["width"])), notes=() if quiet else notes)
     write(f"{title}\n{render_text(section, view['width'], colour=view['colour'])}\n", styled=True)

@@ -23,11 +23,10 @@ def render(
     *,
     notes: Sequence[str] = (),
     colour: bool = False,
-    added: dict[str, Any] | None = None,
 ) -> str | bytes:
     """A result as text that ends with a line break, or as bytes (Parquet).
 
-    `notes` are shown to people beside those of the result; `added` are more keys of JSON.
+    `notes` are shown to people beside those of the result.
     """
     match format:
         case "table" | "markdown":
@@ -45,8 +44,7 @@ def render(
         case "json":
             with spelled_for_shell(False):  # as `to_dict` does
                 document = result._to_dict(view)
-            first = {name: document.pop(name) for name in ("schema",) if name in document}
-            return data_formats.render_json(data_formats.round_floats(first | (added or {}) | document, view.digits))
+            return data_formats.render_json(data_formats.round_floats(document, view.digits))
         case "jsonl":
             return data_formats.render_json_lines(_records(result, view), view.digits)
         case "parquet":
@@ -76,21 +74,14 @@ def _parquet(table: Table, digits: int | None) -> bytes:
     from tiewise.io.parquet import parquet_bytes
 
     arrow = need("pyarrow", "Parquet", "arrow")
-    columns = {
-        column.name: [_utf8(value) for value in data_formats.round_floats(table.values(column.name), digits)]
-        for column in table.columns
-    }
-    return parquet_bytes({name: arrow.array(values, _arrow_type(arrow, values)) for name, values in columns.items()})
+    columns = {}
+    for column in table.columns:
+        values = data_formats.round_floats(table.values(column.name), digits)
+        array = arrow.array([_utf8(value) for value in values])
+        columns[column.name] = array.cast(arrow.float64()) if arrow.types.is_null(array.type) else array
+    return parquet_bytes(columns)
 
 
 def _utf8(value: Any) -> Any:
     """A value, if it is text without characters that have no UTF-8: these are written as escapes, as in all formats."""
     return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
-
-
-def _arrow_type(arrow: Any, values: Sequence[Any]) -> Any:
-    """The type of a column: numbers are float64, unless all are whole."""
-    kinds = {type(value) for value in values if value is not None}
-    if kinds and kinds <= {str}:
-        return arrow.string()
-    return arrow.bool_() if kinds == {bool} else arrow.int64() if kinds == {int} else arrow.float64()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,11 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.cli import options
 from tiewise.cli.arrays import ROLES, Arrays
-from tiewise.cli.command import INPUT, SCORES, argument, command, option
+from tiewise.cli.command import INPUT, NOT_NEGATIVE, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
+from tiewise.cli.progress import progress
 from tiewise.errors import InputError
-from tiewise.io.output_paths import check_writable
 from tiewise.results.wording import format_percent
 
 __all__ = ["score"]
@@ -37,8 +36,8 @@ ACTIVATIONS = ("sigmoid", "softmax")
 DEFAULT_K = 100
 
 
-@command("score", examples=EXAMPLES)
-@argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files", type=options.PATH)
+@command("score", Arrays, examples=EXAMPLES)
+@argument("FILE...", "Files with named arrays: .npz, .safetensors or .npy.", into="files")
 @option(
     "--fn NAME",
     SCORES,
@@ -63,7 +62,7 @@ DEFAULT_K = 100
     "--positive N",
     SCORES,
     "The logit that means relevant, if there are several, counted from 0.",
-    type=options.NOT_NEGATIVE,
+    type=NOT_NEGATIVE,
     default_note="1, the second",
 )
 @option(
@@ -71,7 +70,6 @@ DEFAULT_K = 100
     INPUT,
     "For vectors: retrieve the N best documents of each query, and all that tie with the last.",
     into="k",
-    type=options.POSITIVE,
     default_note=str(DEFAULT_K),
 )
 @option(
@@ -85,30 +83,25 @@ DEFAULT_K = 100
     "--query-ids FILE",
     INPUT,
     "Ids of queries, one line for each row of the vectors; for logits, the query of each pair.",
-    type=options.PATH,
     default_note="the array query_ids, else 0, 1, 2 ...; for logits, the array query",
 )
 @option(
     "--doc-ids FILE",
     INPUT,
     "Ids of documents, one line for each row of the vectors; for logits, the document of each pair.",
-    type=options.PATH,
     default_note="the array doc_ids (for logits, doc), else 0, 1, 2 ...",
 )
 @options.output_path()
 @options.quiet
 def score(
-    files: Sequence[Path],
+    arrays: Arrays,
     *,
     fn: str | None,
     level: str | None,
     precision: Any,
     positive: int | None,
     k: int | None,
-    renamed: Sequence[str],
-    query_ids: Path | None,
-    doc_ids: Path | None,
-    output: Path,
+    path: Path,
     quiet: bool,
 ) -> None:
     """Make a run from embeddings, from logits, or from hidden states and the weights of the last layer.
@@ -118,10 +111,6 @@ def score(
 
     If the files hold vectors and logits, --fn, --level or --array says which of them to score.
     """
-    from tiewise.cli.progress import progress
-
-    check_writable(output)
-    arrays = Arrays(files, renamed, {"--query-ids": query_ids, "--doc-ids": doc_ids})
     with collect_warnings() as warned, progress("pairs", quiet=quiet) as callback:
         if _are_vectors(arrays, fn, level):
             if positive is not None:
@@ -133,7 +122,7 @@ def score(
             run = _score_pairs(arrays, fn, level, precision, positive)
     if not len(run):
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
-    tw.write_run(run, output)
+    tw.write_run(run, path)
     if not quiet:
         print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
 
@@ -147,7 +136,7 @@ def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
         return fn not in ACTIVATIONS
     if level in ("logit", "head"):
         return False
-    named = {role in VECTOR_ROLES for role in arrays.renamed}
+    named = {text.partition("=")[0] in VECTOR_ROLES for text in arrays.renamed}
     if vectors and len(named) == 1:
         return named.pop()
     if vectors:
@@ -174,8 +163,8 @@ def _score_vectors(arrays: Arrays, fn: str, level: str | None, precision: Any, k
     queries, docs = arrays.require_finite("queries", "docs")
     settings: dict[str, Any] = {"fn": fn, "precision": precision, "progress": callback, **masks}
     if queries.ndim and docs.ndim:
-        settings["query_ids"] = arrays.ids("queries", "--query-ids", "query_ids", len(queries), "queries")
-        settings["doc_ids"] = arrays.ids("documents", "--doc-ids", "doc_ids", len(docs), "documents")
+        settings["query_ids"] = arrays.ids("query_ids", len(queries), "queries")
+        settings["doc_ids"] = arrays.ids("doc_ids", len(docs), "documents")
     return scoring.search(queries, docs, k, **settings)
 
 
@@ -195,10 +184,8 @@ def _score_pairs(arrays: Arrays, fn: str | None, level: str | None, precision: A
     logits, fn, positive = _check_classes(logits, fn, positive)
     compute = scoring.score if level == "score" else scoring.logit
     values = compute(logits, fn=fn, positive=positive, precision=precision)
-    if arrays.id_files["--query-ids"] is None:
-        arrays.require("query", instead=", or give --query-ids FILE")
-    query = arrays.ids("queries", "--query-ids", "query", len(values), "pairs")
-    docs = arrays.ids("documents", "--doc-ids", "doc", len(values), "pairs")
+    arrays.require_ids("query")
+    query, docs = (arrays.ids(role, len(values), "pairs") for role in ("query", "doc"))
     docs = np.arange(len(values)) if docs is None else docs
     return tw.Run.from_columns(query, docs, np.asarray(values, dtype=np.float64))
 

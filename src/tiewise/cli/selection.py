@@ -4,25 +4,42 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse, parse_all, split_names
 
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
-__all__ = ["DEFAULT_MEASURES", "explain_names", "parse_conditions", "resolve_measures"]
+__all__ = ["Selection", "explain_names"]
 
 
-def resolve_measures(names: Sequence[str], rel: float | None, conditions: Sequence[Condition] = ()) -> list[Measure]:
-    """The measures of some names, then those of the conditions, each once.
+@dataclass(frozen=True)
+class Selection:
+    """The options that name measures: ``--measure``, ``--rel`` and ``--fail-if``."""
 
-    `rel` sets the lowest relevant label of measures that have one and whose name does not set it.
-    """
-    named = [one for text in names for one in _parse_with_rel(text, rel)]
-    return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
+    measures: Sequence[str] = ()
+    rel: float | None = None  #: the lowest relevant label of measures that have one and whose name does not set it
+    fail_if: Sequence[str] = ()
+
+    def resolve(self, default: Sequence[str], conditions: Sequence[Condition] = ()) -> list[Measure]:
+        """The measures that are named, else the default, then those of the conditions, each once."""
+        named = [one for text in self.measures or default for one in _parse_with_rel(text, self.rel)]
+        return list(dict.fromkeys([*named, *(one for condition in conditions for one in condition.measures)]))
+
+    def conditions(self, facts: Sequence[str] = (), systems: Sequence[str] = ()) -> list[Condition]:
+        """The conditions; `facts` and `systems` are what they may name besides measures."""
+        if not self.fail_if:
+            return []
+        from tiewise.cli.conditions import Condition
+
+        def parse_one(name: str) -> Measure:
+            found = _parse_with_rel(name, self.rel)
+            return found[0] if len(found) == 1 else parse(name)  # an error: it names several measures
+
+        return [Condition.parse(text, parse_one, facts, systems) for text in self.fail_if]
 
 
 def explain_names(names: Sequence[str]) -> list[str]:
@@ -43,21 +60,6 @@ def explain_names(names: Sequence[str]) -> list[str]:
     has = "it has" if len(found) == 1 else "they have"
     advice = f"write {found[0]}.5,10, or use `tiewise trec_eval`"
     return [f"{which} of the whole list. In trec_eval {has} cutoffs: {advice}.", *notes]
-
-
-def parse_conditions(
-    texts: Sequence[str], rel: float | None, facts: Sequence[str] = (), systems: Sequence[str] = ()
-) -> list[Condition]:
-    """The conditions of some texts; `facts` and `systems` are what they may name besides measures."""
-    if not texts:
-        return []
-    from tiewise.cli.conditions import Condition
-
-    def parse_one(name: str) -> Measure:
-        found = _parse_with_rel(name, rel)
-        return found[0] if len(found) == 1 else parse(name)  # an error: it names several measures
-
-    return [Condition.parse(text, parse_one, facts, systems) for text in texts]
 
 
 def _parse_with_rel(text: str, rel: float | None) -> list[Measure]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, TIES, command, complete_from, option
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output
+from tiewise.cli.progress import progress
 from tiewise.errors import InputError, MeasureError
 from tiewise.rankings.pair_measures import PairMeasure, list_pair_measures
 
@@ -29,7 +28,7 @@ def _complete_comparison() -> dict[str, str]:
     return {name: measure.summary for name, measure in tw.measures().items() if measure.compares}
 
 
-@command("similarity", examples=EXAMPLES)
+@command("similarity", Inputs, Output, examples=EXAMPLES)
 @options.two_runs
 @option(
     "-m, --measure NAME",
@@ -43,10 +42,9 @@ def _complete_comparison() -> dict[str, str]:
     "--phi NUMBER",
     MEASURES,
     "The persistence, above 0 and below 1, for a measure whose name does not set phi=.",
-    type=float,
     default_note="0.9",
 )
-@options.depth
+@options.EVALUATION["depth"]
 @options.input_format
 @option(
     "--edge extend|shrink|error",
@@ -54,43 +52,27 @@ def _complete_comparison() -> dict[str, str]:
     "If the depth ends inside a tie group: take the whole group, leave it out, or stop.",
     default="extend",
 )
-@options.distances
-@options.complete
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @options.per_query
 @options.explain("how to read it, ranges of all pairs, and which measure fits which question")
 @options.names
 @options.output("one object with the list 'pairs'")
 def similarity(
-    runs: Sequence[Path],
-    *,
-    measure: str,
-    phi: float | None,
-    depth: int | None,
-    input_format: str | None,
-    edge: Any,
-    distances: bool,
-    complete: bool,
-    per_query: bool,
-    explain: bool,
-    names: Sequence[str],
-    output: Output,
+    inputs: Inputs, output: Output, *, measure: str, phi: float | None, depth: int | None, **how: Any
 ) -> None:
     """Compare the rankings of runs with each other, with ties and bounds, over the queries that they share.
 
     Two runs have one line, with what ties and the unseen tail of the lists change. More runs have a matrix.
     """
-    from tiewise.cli.progress import progress
-
-    files = runs_by_name(runs, names)
     chosen = _resolve_comparison(measure, phi, depth)
-    is_matrix = len(files) > 2 and not per_query and not explain and output.format in ("table", "markdown", "latex")
-    check_stdin_once(runs)
+    is_matrix = len(inputs.files) > 2 and not output.per_query and not output.explain
+    bounds = not is_matrix or output.format not in ("table", "markdown", "latex")
     with collect_warnings() as warned:
-        read = {name: tw.read_run(path, format=input_format) for name, path in files.items()}
+        runs = inputs.read_runs(quiet=output.quiet)
         with progress("pairs of lists", quiet=output.quiet) as callback:
-            how: Any = {"edge": edge, "bounds": not is_matrix, "complete": complete, "distances": distances}
-            found = tw.similarity(read, chosen, progress=callback, **how)
-    output.show(found, output.view(per_query=per_query, explain=explain), warned)
+            found = tw.similarity(runs, chosen, bounds=bounds, progress=callback, **how)
+    output.show(found, warned)
 
 
 def _resolve_comparison(text: str, phi: float | None, depth: int | None) -> PairMeasure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import click
 import tiewise as tw
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, argument, command, option
-from tiewise.cli.inputs import check_stdin_once, collect_warnings, runs_by_name
+from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output
+from tiewise.cli.progress import progress
 from tiewise.rankings.costs import RERANK, read_costs
 from tiewise.results.wording import list_examples
 
@@ -43,8 +44,8 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     return callback
 
 
-@command("stages", examples=EXAMPLES)
-@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.", type=options.PATH)
+@command("stages", Inputs, Output, examples=EXAMPLES)
+@argument("REFERENCE", "The reranker's deep ranking, as a run; - is standard input.")
 @options.runs
 @option(
     "--phi NUMBERS",
@@ -64,71 +65,41 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
     default_note="10,20,50,100",
     callback=_list_of(lambda word: None if word == "all" else int(word), "10,20"),
 )
-@option(
-    "--recall-at N",
-    MEASURES,
-    "Recall counts the first N documents of the reference.",
-    type=options.POSITIVE,
-    default_note="all of them",
-)
+@option("--recall-at N", MEASURES, "Recall counts the first N documents of the reference.", default_note="all of them")
 @option(
     "--cost FILE",
     MEASURES,
     "The cost of each first stage per query, perhaps by depth, and 'rerank', the reranker's cost per document: lines "
     "'bm25 1.2' or 'bm25 100 1.2', or JSON.",
-    type=options.PATH,
 )
 @options.input_format
-@options.distances
-@options.complete
+@options.EVALUATION["distances"]
+@options.EVALUATION["complete"]
 @options.per_query
 @options.explain("how to read it")
 @options.figure("RBR against cost, for the first phi")
 @options.names
 @options.output("one object with the list 'points'")
 def stages(
-    reference: Path,
-    runs: Sequence[Path],
+    inputs: Inputs,
+    output: Output,
     *,
+    reference: Path,
     phi: list[float],
     depths: list[int | None],
-    recall_at: int | None,
     cost: Path | None,
-    input_format: str | None,
-    distances: bool,
-    complete: bool,
-    per_query: bool,
-    explain: bool,
-    names: Sequence[str],
-    figure: Path | None,
-    output: Output,
+    **how: Any,
 ) -> None:
     """Compare first stages by what a reranker finds in their documents (rank-biased recall), and by their cost.
 
     The first documents of a run are a set. Each is weighted by its rank in the reranker's own ranking.
     """
-    from tiewise.cli.progress import progress
-
-    output.check_figure(figure)
-    files = runs_by_name(runs, names)
-    check_stdin_once([reference, *runs, cost])
     with collect_warnings() as warned:
-        costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), files)
-        with progress("runs", quiet=output.quiet) as callback:
-            second = tw.read_run(reference, format=input_format)
-            read = {}
-            for name, path in files.items():
-                read[name] = tw.read_run(path, format=input_format)
-                if callback is not None:
-                    callback(len(read), len(files))
+        costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), inputs.files)
+        second, runs = tw.read_run(reference, format=inputs.input_format), inputs.read_runs(quiet=output.quiet)
         with progress("sets", quiet=output.quiet) as callback:
-            how: Any = {"recall_at": recall_at, "complete": complete, "distances": distances}
-            found = tw.stages(second, read, depths, phi, costs, progress=callback, **how)
-    notes, view = [*warned, *unused], output.view(per_query=per_query, explain=explain)
-    content = output.render(found, view, notes)  # first, because it can fail: then no figure is written
-    if figure is not None:
-        tw.figures.save(found.plot.pareto(), figure)
-    output.write(content, [*notes, *found.notes])
+            found = tw.stages(second, runs, depths, phi, costs, progress=callback, **how)
+    output.show(found, [*warned, *unused], draw=found.plot.pareto)
 
 
 def _costs_of_runs(costs: Mapping[str, Any], runs: Iterable[str]) -> tuple[dict[str, Any], list[str]]:

@@ -16,8 +16,7 @@ from tiewise.analysis.trec_format import format_line, format_number
 from tiewise.analysis.trec_lists import TrecLists
 from tiewise.caching import cached_property
 from tiewise.cli import options
-from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, command, complete_from, option
-from tiewise.cli.inputs import check_stdin_once
+from tiewise.cli.command import INPUT, MEASURES, OUTPUT, TIES, GnuCommand, WholeNumber, command, complete_from, option
 from tiewise.cli.output import write
 from tiewise.cli.program import EAGER, print_note, show_version
 from tiewise.data.columns import Floats
@@ -40,7 +39,7 @@ RELSTRING_LENGTH = 10
 FILLED = ("utility", "rbp_resid", "relstring")
 
 
-class _Long(options.WholeNumber):
+class _Long(WholeNumber):
     """A C long that is not negative: what is larger is the largest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
@@ -138,7 +137,6 @@ def trec_eval(
     Options, names of measures, order of lines and numbers are those of trec_eval.
     """
     chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
-    check_stdin_once([qrels, run])
     judged, source = as_qrels(qrels), as_source(run)
     notes = []
     if not judged.has_whole_labels:
@@ -227,7 +225,6 @@ class _Columns:
         self._expected, self._with_range = expected, with_range
         self._means: dict[str, Estimate] = {}  # by the printed names
         self._undefined: list[str] = []
-        self._points = ""  # of 11pt_avg
         self._notes: list[str] = []
 
     @cached_property
@@ -241,19 +238,19 @@ class _Columns:
             f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
             f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
         )
-        points = [float(point) for point in self._points.split(",")] if self._points else []
-        unsorted = "11pt_avg: trec_eval prints another number, because it needs points in ascending order."
         shown = [*(["expected"] if self._expected else []), *(["extremes"] if self._with_range else [])]
         how = method_notes(self._means, shown, marks=False)
-        out_of_order = [unsorted] if points != sorted(points) else []
-        return [*how, *([nan] if self._undefined else []), *out_of_order, *self._notes]
+        return [*how, *([nan] if self._undefined else []), *self._notes]
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
         lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
         measure, printed = chosen.measure, chosen.printed
-        if chosen.name == "11pt_avg":
-            self._points = chosen.text or ""
+        if chosen.name == "11pt_avg" and chosen.text:
+            points = [float(point) for point in chosen.text.split(",")]
+            if points != sorted(points):
+                unsorted = "trec_eval prints another number, because it needs points in ascending order."
+                self._notes.append(f"11pt_avg: {unsorted}")
         if measure is None:
             if chosen.name == "relstring" and self._expected:
                 self._notes.append("relstring is a text, which has no expectation. It is left out.")

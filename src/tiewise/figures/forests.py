@@ -52,19 +52,15 @@ def forest_rows(
     `tools` names the tools; True takes all, False none. `intervals` are over queries: those of each
     report (`Estimate.ci`), or intervals by name.
     """
-    evaluated = [report.at(measure) for report in reports.values()]
-    if isinstance(intervals, Mapping):
-        ends = [intervals.get(name) for name in reports]
-    else:
-        ends = [report[report.measures[0]].ci if intervals else None for report in evaluated]
-    columns: dict[str, list[Any]] = {"name": list(reports)} | {key: [] for key in (*NUMBERS, "tools")}
-    for report, interval in zip(evaluated, ends, strict=True):
-        mean, (low, high) = report[report.measures[0]], interval or (None, None)
-        numbers = (mean.expected, mean.minimum, mean.maximum, low, high, mean.residual)
-        for key, value in zip(NUMBERS, numbers, strict=True):
-            columns[key].append(value)
-        columns["tools"].append(_printed_by_tools(report, tools))
-    return Rows(columns)
+    rows = []
+    for name, report in reports.items():
+        evaluated = report.at(measure)
+        mean = evaluated[evaluated.measures[0]]
+        interval = intervals.get(name) if isinstance(intervals, Mapping) else mean.ci if intervals else None
+        numbers = (mean.expected, mean.minimum, mean.maximum, *(interval or (None, None)), mean.residual)
+        rows.append((name, *numbers, _printed_by_tools(evaluated, tools)))
+    names = ("name", *NUMBERS, "tools")
+    return Rows({name: [row[place] for row in rows] for place, name in enumerate(names)})
 
 
 def _printed_by_tools(report: Report, tools: bool | Iterable[str]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from tiewise.results.wording import PLAIN
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["ProtocolPlots", "losses"]
+__all__ = ["ProtocolPlots", "first_rows", "losses"]
 
 #: Vectors whose bytes differ by less than this factor stand side by side, this factor apart on the logarithmic axis.
 SAME_SIZE, BESIDE = 1.15, 1.12
@@ -53,20 +53,17 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     document = found.to_dict() if isinstance(found, Protocol) else found
     if "measure" not in document["rows"][0]:
         raise InputError("Without judgments no row has a loss to draw: give qrels.")
-    rows = _first_rows(document)
+    rows = first_rows(document)
     if len(rows) < 2:
         raise InputError("There is only the reference: no other row has a loss to draw.")
-    places, ticks = _place(rows)
-    loss, has_bytes = document["max_loss"], _has_bytes(rows)
-    data = inline_data(
-        {
-            "name": [row["row"] for row in rows],
-            "place": places,
-            "bytes": [row["bytes"] for row in rows],
-            **{key: [row[key] for row in rows] for key in ("difference", "lower", "upper", "expected")},
-            "kind": ["reference", *map(_kind, rows[1:])],
-        }
-    )
+    loss, has_bytes = document["max_loss"], all(row["bytes"] for row in rows)
+    places, ticks = _place(rows, by_bytes=has_bytes)
+    keys = ("bytes", "difference", "lower", "upper", "expected")
+    points = [
+        {"name": row["row"], "place": place, **{key: row[key] for key in keys}, "kind": row.get("verdict") or "unknown"}
+        for row, place in zip(rows, places, strict=True)
+    ]
+    points[0]["kind"] = "reference"
     alt, measure = load_altair(), rows[0]["measure"]
     labels = ", ".join(f"'{place}': {json.dumps(text)}" for place, text in ticks.items())
     scale = alt.Scale(domain=_domain(rows, loss, has_names=has_bytes), nice=False)
@@ -78,14 +75,14 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     )
     y = alt.Y("difference:Q", title=f"{measure}, difference to {rows[0]['row']}", scale=scale)
     kinds = {"reference": GREY, "keeps": PALETTE[2], "loses": PALETTE[1], "unknown": PALETTE[0]}
-    shown = [kind for kind in kinds if kind in {row["kind"] for row in data.values}]
+    shown = [kind for kind in kinds if kind in {point["kind"] for point in points}]
     color = alt.Color(
         "kind:N",
         title=None,
         scale=alt.Scale(domain=shown, range=[kinds[kind] for kind in shown]),
         legend=None if loss is None else alt.Legend(orient="top", symbolType="circle"),
     )
-    base = alt.Chart(data)
+    base = alt.Chart(alt.InlineData(values=points))
     lines = [alt.Chart(inline_data({"at": [0.0]})).mark_rule(color=GREY).encode(alt.Y("at:Q"))]
     if loss is not None:
         limit = alt.Chart(inline_data({"at": [-loss]})).mark_rule(color=INK, strokeDash=[5, 4])
@@ -111,19 +108,10 @@ def losses(found: Protocol | Mapping[str, Any], *, title: str = "") -> alt.Layer
     )
 
 
-def _first_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def first_rows(document: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The rows of the first measure, the reference first."""
     rows = [row for row in document["rows"] if row["measure"] == document["rows"][0]["measure"]]
     return sorted(rows, key=lambda row: row["row"] != document["reference"])
-
-
-def _has_bytes(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return all(row["bytes"] for row in rows)
-
-
-def _kind(row: Mapping[str, Any]) -> str:
-    """The verdict; without a largest loss there is none."""
-    return row.get("verdict") or "unknown"
 
 
 def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names: bool) -> list[float]:
@@ -137,9 +125,9 @@ def _domain(rows: Sequence[Mapping[str, Any]], loss: float | None, *, has_names:
     return [low, high]
 
 
-def _place(rows: Sequence[Mapping[str, Any]]) -> tuple[list[float], dict[int, str]]:
+def _place(rows: Sequence[Mapping[str, Any]], *, by_bytes: bool) -> tuple[list[float], dict[int, str]]:
     """Where rows stand on the axis, and the labels of some places."""
-    if not _has_bytes(rows):
+    if not by_bytes:
         return [float(place) for place in range(len(rows))], {place: row["row"] for place, row in enumerate(rows)}
     order = sorted(range(len(rows)), key=lambda at: (rows[at]["bytes"], at))
     groups: list[list[int]] = []

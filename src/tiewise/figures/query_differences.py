@@ -37,12 +37,8 @@ def differences(
     rows = sorted((_difference(query, a[query], b[query]) for query in common), key=lambda row: -row["difference"])
     drawn = [row for row in rows if row["low"] or row["high"]]
     alt, n = load_altair(), max(len(drawn), 1)
-    place = range(1, len(drawn) + 1)
-    data = inline_data(
-        {"left": [i - HALF_BAR for i in place], "place": place, "right": [i + HALF_BAR for i in place]}
-        | {key: [row[key] for row in drawn] for key in ("query", "difference", "low", "high", "sure")}
-    )
-    base = alt.Chart(data)
+    bounds = [{"left": i - HALF_BAR, "place": i, "right": i + HALF_BAR, **row} for i, row in enumerate(drawn, 1)]
+    base = alt.Chart(alt.InlineData(values=bounds))
     scale = alt.Scale(domain=[0.4, n + 0.6], nice=False)
     no_axis = alt.Axis(labels=False, ticks=False, grid=False, domain=False)
     x_title = f"{count_noun(len(drawn), 'query', 'queries')}, sorted"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tiewise.analysis.auditing import Audit
 from tiewise.analysis.auditing.tie_statistics import SizeBin, TieStatistics
 from tiewise.errors import InputError
-from tiewise.figures.theme import GREY, PALETTE, inline_data, layer_chart, load_altair, name_legend, palette_colors
+from tiewise.figures.theme import GREY, PALETTE, layer_chart, load_altair, name_legend, palette_colors
 from tiewise.io import as_run
 
 if TYPE_CHECKING:
@@ -30,21 +30,23 @@ def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     alt, names = load_altair(), list(bins)
     widest = max(bins.values(), key=len)
     labels = [_size_label(one) for one in widest]
-    rows = [(name, one, sum(other.rows for other in of_run)) for name, of_run in bins.items() for one in of_run]
-    data = inline_data(
+    n_rows = {name: sum(one.rows for one in of_run) for name, of_run in bins.items()}
+    bars = [
         {
-            "run": [name for name, _, _ in rows],
-            "size": [_size_label(one) for _, one, _ in rows],
-            "groups": [one.groups for _, one, _ in rows],
-            "rows": [one.rows for _, one, _ in rows],
-            "share": [one.rows / total for _, one, total in rows],
+            "run": name,
+            "size": _size_label(one),
+            "groups": one.groups,
+            "rows": one.rows,
+            "share": one.rows / n_rows[name],
         }
-    )
+        for name, of_run in bins.items()
+        for one in of_run
+    ]
     axis = alt.Axis(labelAngle=-40 if len(labels) > 9 else 0)
     x = alt.X("size:N", title="documents in the tie group (1: not tied)", sort=labels, axis=axis)
     y = alt.Y("share:Q", title="share of rows", axis=alt.Axis(format="%"))
     tooltip = [*(["run:N"] if several else []), "size:N", "groups:Q", "rows:Q", alt.Tooltip("share:Q", format=".1%")]
-    base = alt.Chart(data)
+    base = alt.Chart(alt.InlineData(values=bars))
     if several:
         legend = alt.Legend(**name_legend(names), symbolType="square")
         scale = alt.Scale(domain=names, range=palette_colors(len(names)))
@@ -54,9 +56,8 @@ def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     else:
         color = alt.condition("datum.size == '1'", alt.value(GREY), alt.value(PALETTE[0]))
         counts = base.mark_text(dy=-7, fontSize=11, color=GREY).encode(x, y, alt.Text("groups:Q", format=","))
-        bars = base.mark_bar(width=alt.RelativeBandSize(0.75)).encode(x, y, color=color, tooltip=tooltip)
-        layers = [bars, counts]
-        total = sum(one.rows for one in widest)
+        layers = [base.mark_bar(width=alt.RelativeBandSize(0.75)).encode(x, y, color=color, tooltip=tooltip), counts]
+        total = n_rows[names[0]]
         tied = sum(one.rows for one in widest if one.low > 1)
         subtitle = f"{tied / total:.1%} of {total:,} rows are tied. Above the bars: the number of groups."
     return layer_chart(

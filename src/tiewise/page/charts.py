@@ -125,13 +125,17 @@ def _bracket_heading(lanes: int, width: int) -> dict[str, Any]:
 
 def curve(reports: Mapping[str, Report], measure: Measure, cutoffs: Sequence[int]) -> dict[str, Any]:
     """A measure against its cutoff, a line for each run."""
-    spec = _specification(lambda: figures.curve(reports, measure, cutoffs))
-    return {"measure": measure.name, "spec": _use_page_colours(spec), "caption": _caption(spec)}
+    return {"measure": measure.name, **_chart(lambda: figures.curve(reports, measure, cutoffs))}
 
 
 def losses(protocol: Mapping[str, Any]) -> dict[str, Any]:
     """What each row of a protocol loses."""
-    spec = _specification(lambda: figures.losses(protocol))
+    return _chart(lambda: figures.losses(protocol))
+
+
+def _chart(draw: Callable[[], Any]) -> dict[str, Any]:
+    """A figure as it is, in the colours of the page."""
+    spec = _specification(draw)
     return {"spec": _use_page_colours(spec), "caption": _caption(spec)}
 
 

@@ -63,7 +63,6 @@ def collect_content(
     test: Test = "max-t",
     confidence: float = 0.95,
     seed: int = 0,
-    complete: bool = False,
     progress: Progress | None = None,
     **options: Any,
 ) -> PageContent:
@@ -83,7 +82,6 @@ def collect_content(
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
-    options |= {"complete": complete}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
         reports = {}
@@ -92,13 +90,7 @@ def collect_content(
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
                 progress(len(reports), len(read))
-        how = {
-            "orders": orders,
-            "test": test,
-            "confidence": confidence,
-            "seed": seed,
-            **options,
-        }
+        how: dict[str, Any] = {"orders": orders, "test": test, "confidence": confidence, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
@@ -106,7 +98,7 @@ def collect_content(
                 source,
                 qrels=judged,
                 measures=chosen,
-                complete=complete,
+                complete=checked.complete,
                 reference=references.get(name),
                 comparisons=pairs.get(name, []),
                 missing=checked.missing,
@@ -114,9 +106,7 @@ def collect_content(
             )
             for name, source in sources.items()
         }
-    return PageContent(
-        all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, confidence, seed
-    )
+    return PageContent(all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, seed)
 
 
 def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
@@ -156,7 +146,8 @@ def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
         raise InputError("The runs have no judged query in common: there is nothing to compare.")
     rows = np.flatnonzero(is_common[qrels.query])
     kept = (qrels.query[rows], qrels.queries, qrels.documents.take(rows), qrels.value[rows])
-    return Qrels.from_codes(*kept, unique=True, source=qrels.source)
+    subtopics = None if qrels.subtopics is None else qrels.subtopics.take(rows)
+    return Qrels.from_codes(*kept, unique=True, source=qrels.source, subtopics=subtopics)
 
 
 @dataclass(frozen=True)
@@ -172,7 +163,6 @@ class PageContent:
     compared: Compared | None  #: None for one run
     families: tuple[PrecisionFamily, ...]
     protocol: dict[str, Any] | None  #: a protocol, if one was given
-    confidence: float
     seed: int
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, get_args
 
 from tiewise.analysis.protocol_result import Protocol, Verdict
 from tiewise.errors import InputError
+from tiewise.figures.protocols import first_rows
 from tiewise.io.compression import PathLike, opened
 from tiewise.ties.orders import name_order
 
@@ -39,15 +40,19 @@ def resolve_protocol(given: ProtocolLike) -> dict[str, Any] | None:
     problem = _find_problem(document)
     if problem:
         raise InputError(f"{name}is no protocol: {problem}. `tiewise protocol ... -o FILE.json` writes one.")
-    first = document["rows"][0]["measure"]
-    keys: dict[str, Any] = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
-    rows = [row for row in document["rows"] if row["measure"] == first]
+    rows = first_rows(document)
     if len(rows) == 1:
         return None  # there is nothing to compare
-    rows.sort(key=lambda row: row["row"] != document["reference"])
     order = document.get("oblivious")
-    keys["order"] = name_order(order) if isinstance(order, str) else "one order of ties"
-    return {**keys, **document, "measure": first, "rows": rows, "has_bytes": all(row["bytes"] for row in rows)}
+    keys: dict[str, Any] = {"max_loss": None, "sentence": None, "choice": None, "notes": []}
+    return {
+        **keys,
+        "order": name_order(order) if isinstance(order, str) else "one order of ties",
+        **document,
+        "measure": rows[0]["measure"],
+        "rows": rows,
+        "has_bytes": all(row["bytes"] for row in rows),
+    }
 
 
 def _read(path: PathLike) -> Any:

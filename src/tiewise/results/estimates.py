@@ -95,7 +95,7 @@ def is_wide(cut: tuple[float, float] | None, digits: int = 3) -> bool:
     return cut is not None and round(cut[0], digits) != round(cut[1], digits)
 
 
-def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
+def describe_range(estimate: Any) -> str:
     """Minimum and maximum in words: ``between a and b``, ``at most between`` bounds, ``about between`` sampled ends.
 
     >>> from tiewise.metrics.estimate import Estimate, Method
@@ -103,7 +103,7 @@ def describe_range(estimate: Any, numbers: NumberFormat = PLAIN) -> str:
     'at most between 0.2500 and 1.0000'
     """
     how = {"exact": "", "bound": "at most ", "sampled": "about "}[estimate.method["extremes"]]
-    return f"{how}between {numbers.number(estimate.minimum)} and {numbers.number(estimate.maximum)}"
+    return f"{how}between {PLAIN.number(estimate.minimum)} and {PLAIN.number(estimate.maximum)}"
 
 
 def statistic_columns(group: str = "", order: str = "") -> tuple[Column, ...]:

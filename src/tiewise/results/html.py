@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tiewise.results.model import MAX_ROWS, Bar, Code, Column, Paragraph, Part, Section, Table
+from tiewise.results.model import MAX_ROWS, Bar, Code, Column, Paragraph, Part, Section, Table, cell_of
 from tiewise.results.wording import PLAIN
 
 __all__ = ["draw_bar", "render_html", "render_table"]
@@ -49,16 +49,16 @@ def _part(part: Part) -> Iterator[str]:
         yield f"<div>{escape(text)}</div>"
 
 
-def render_table(table: Table, max_rows: int = MAX_ROWS) -> str:
+def render_table(table: Table) -> str:
     """The first rows of a table, and below how many more there are.
 
-    >>> print(render_table(Table.of_columns({"id": ["<a>", "b"], "score": [0.5, 1.0]}), max_rows=1))
+    >>> print(render_table(Table.of_columns({"id": ["<a>"], "score": [0.5]}, total=2)))
     <table ...><thead><tr><th ...left">id</th><th ...right">score</th></tr></thead>
     <tbody><tr><td ...left">&lt;a&gt;</td><td ...right">0.5000</td></tr></tbody></table>
     <div>… and 1 more</div>
     """
     table = table.take_columns(range(MAX_ROWS + 1)) if len(table.columns) > MAX_ROWS else table
-    rows = table.rows[:max_rows]
+    rows = table.rows[:MAX_ROWS]
     titles = [_short(column.title) for column in table.columns]
     head = _line("th", titles, table.columns) if any(titles) else ""
     if table.groups:
@@ -66,7 +66,7 @@ def render_table(table: Table, max_rows: int = MAX_ROWS) -> str:
             f'<th colspan="{many}" style="{_CELL}text-align:left">{_short(name)}</th>' for name, many in table.groups
         )
         head = f"<tr>{''.join(spans)}</tr>{head}"
-    body = "".join(_line("td", map(_cell, table.columns, row), table.columns) for row in rows)
+    body = "".join(_line("td", map(_cell, row), table.columns) for row in rows)
     more = (len(table.rows) if table.total is None else table.total) - len(rows)
     rest = f"\n<div>… and {more:,} more</div>" if more > 0 else ""
     return f"{_TABLE}<thead>{head}</thead>\n<tbody>{body}</tbody></table>{rest}"
@@ -78,10 +78,10 @@ def _line(tag: str, cells: Iterable[str], columns: Sequence[Column]) -> str:
     return f"<tr>{''.join(made)}</tr>"
 
 
-def _cell(column: Column, value: Any) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, Bar):
         return draw_bar(value)
-    cell = column.cell(value)
+    cell = cell_of(value)
     text = _short(str(cell))
     if cell.shade is None:
         return text
@@ -101,7 +101,7 @@ def draw_bar(bar: Bar) -> str:
     known = [value for value in (bar.low, bar.middle, bar.high, bar.mark) if value is not None]
     if bar.low is None or bar.middle is None or bar.high is None or not all(map(math.isfinite, known)):
         return ""
-    start, end = min(bar.ends[0], *known), max(bar.ends[1], *known)
+    start, end = min(0.0, *known), max(1.0, *known)  # the axis is longer where a value lies beyond its ends
     scale = (WIDTH - 6) / (end - start)
     low, middle, high, zero = (3 + (value - start) * scale for value in (bar.low, bar.middle, bar.high, 0.0))
     words = "{} between {} and {}".format(*map(PLAIN.number, (bar.middle, bar.low, bar.high)))

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from tiewise._version import __version__
 from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
 from tiewise.results.wording import MINUS, MISSING, add_zeros, escape_controls
 
-__all__ = ["LETTER", "SMALLEST", "Layout", "escape_latex", "render_latex"]
+__all__ = ["escape_latex", "fits_page", "render_latex"]
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -50,10 +49,9 @@ _LOWERED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _NUMBER = re.compile(rf"([+{MINUS}]?)(\d*)(?:\.(\d+))?")
 _ENDS = re.compile(rf"[~≥≤{MINUS}]?\d*\.\d+ – [~≥≤{MINUS}]?\d*\.\d+")  #: lowest – highest
 #: The width of a column of a paper, and of a letter and a small letter of a table, in points.
-_COLUMN, LETTER, _SMALL = 235, 4.8, 3.3
+_COLUMN, _LETTER, _SMALL = 235, 4.8, 3.3
 #: Sizes of letters, with their ratio to the first, and the space on both sides of a column in points.
 _SIZES = {"small": (1, 4), "footnotesize": (8 / 9, 3), "scriptsize": (7 / 9, 2)}
-SMALLEST = "scriptsize"
 _NUMBERS = "reset-text-series=false,text-series-to-math=true,retain-explicit-plus"  #: bold ones, and those with a sign
 _PREAMBLE = rf"% tiewise {__version__}; needs \usepackage{{booktabs,siunitx}}"
 
@@ -81,17 +79,13 @@ def _comments(part: Part) -> Iterator[str]:
 
 def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     table = whole.without_bars()
-    cells = table.cells()
-    detailed = [place for place in range(len(table.columns)) if any(row[place].detail for row in cells)]
-    below = len(detailed) > 1  # details of several columns would make the table too wide
-    columns = [
-        _LatexColumn(column, [row[place] for row in cells], details_beside=place in detailed and not below)
-        for place, column in enumerate(table.columns)
-    ]
+    cells, columns = table.cells(), _columns(table)
+    environment, size = _layout(columns)
     yield _PREAMBLE
     yield from (f"% {escape_controls(line)}" for line in comments if line)
-    layout = Layout.of([column.width for column in columns])
-    yield from layout.begin()
+    yield rf"\begin{{{environment}}}[t]"
+    space = _SIZES[size][1]
+    yield rf"\centering\{size}\setlength{{\tabcolsep}}{{{space}pt}}\setlength{{\belowcaptionskip}}{{4pt}}"
     yield rf"\sisetup{{{_NUMBERS}}}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest").replace(f"{BEST} chosen", "Bold: chosen")
@@ -111,35 +105,34 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
         if number and {number, number - 1} & table.summary:
             yield r"\midrule"
         yield _row([column.cell(cell) for column, cell in zip(columns, row, strict=True)])
-        if below and any(cell.detail for cell in row):
+        if any(cell.detail for cell in row) and not any(column.has_details for column in columns):
             yield _row([_detail(cell, column.is_numeric) for column, cell in zip(columns, row, strict=True)])
     yield r"\bottomrule"
     yield r"\end{tabular}"
-    yield layout.end()
+    yield rf"\end{{{environment}}}"
 
 
-class Layout(NamedTuple):
-    """Whether a table spans both columns of a paper, and the size of its letters."""
+def fits_page(table: Table) -> bool:
+    """Whether a table is narrow enough for letters that are easy to read."""
+    return _layout(_columns(table))[1] != list(_SIZES)[-1]
 
-    environment: str
-    size: str
 
-    @classmethod
-    def of(cls, widths: Sequence[float]) -> Layout:
-        """The layout of columns that are so wide in small letters, about, in points."""
-        totals = {size: sum(widths) * ratio + 2 * space * len(widths) for size, (ratio, space) in _SIZES.items()}
-        size = next((size for size, total in totals.items() if total <= 2 * _COLUMN), SMALLEST)
-        return cls("table" if totals["small"] <= _COLUMN else "table*", size)
+def _layout(columns: Sequence[_LatexColumn]) -> tuple[str, str]:
+    """The environment of a table, which may span both columns of a paper, and the size of its letters."""
+    width, number = sum(column.width for column in columns), len(columns)
+    totals = {size: width * ratio + 2 * space * number for size, (ratio, space) in _SIZES.items()}
+    size = next((size for size, total in totals.items() if total <= 2 * _COLUMN), list(_SIZES)[-1])
+    return "table" if totals["small"] <= _COLUMN else "table*", size
 
-    def begin(self) -> Iterator[str]:
-        """The lines before the caption."""
-        yield rf"\begin{{{self.environment}}}[t]"
-        space = _SIZES[self.size][1]
-        yield rf"\centering\{self.size}\setlength{{\tabcolsep}}{{{space}pt}}\setlength{{\belowcaptionskip}}{{4pt}}"
 
-    def end(self) -> str:
-        """The last line."""
-        return rf"\end{{{self.environment}}}"
+def _columns(table: Table) -> list[_LatexColumn]:
+    cells = table.cells()
+    detailed = [place for place in range(len(table.columns)) if any(row[place].detail for row in cells)]
+    # The details of several columns stand below the numbers: beside them, they would make the table too wide.
+    return [
+        _LatexColumn(column, [row[place] for row in cells], details_beside=detailed == [place])
+        for place, column in enumerate(table.columns)
+    ]
 
 
 def _group_lines(groups: Sequence[tuple[str, int]], spans: Sequence[int]) -> Iterator[str]:
@@ -162,7 +155,7 @@ class _LatexColumn:
         found = [_NUMBER.fullmatch(text) for text in texts]
         self._title, self.has_details = column.title, details_beside
         self._is_text = column.align == "left"
-        words = LETTER * max(len(column.title), *(len(cell.text + cell.footnote) for cell in cells), 0)
+        words = _LETTER * max(len(column.title), *(len(cell.text + cell.footnote) for cell in cells), 0)
         details = _SMALL * max((len(add_zeros(cell.detail)) for cell in cells), default=0)
         self.width = words + details if details_beside else max(words, details)  #: about, in points
         self.is_numeric = column.align == "right" and bool(texts) and all(found)

@@ -26,12 +26,12 @@ __all__ = [
     "Cell",
     "Code",
     "Column",
-    "Format",
     "Paragraph",
     "Part",
     "Section",
     "Style",
     "Table",
+    "cell_of",
     "columns_of",
 ]
 
@@ -73,10 +73,6 @@ class Bar:
     middle: float | None
     high: float | None
     mark: float | None = None
-    ends: tuple[float, float] = (0.0, 1.0)  #: of the axis; they move outwards where a value lies beyond them
-
-
-Format = Callable[[Any], str | Cell]
 
 
 @dataclass(frozen=True)
@@ -86,7 +82,6 @@ class Column:
     name: str
     heading: str | None = None  #: None: the name
     align: Literal["left", "right"] = "left"
-    format: Format = format_value
     width: int | None = None  #: on a terminal, longer texts are wrapped
     group: str = ""  #: a heading above this column and its neighbours of the same group
     shown: Literal["always", "default", "wide"] = "default"  #: see `Table.choose`
@@ -96,10 +91,10 @@ class Column:
         """The heading that people read."""
         return self.name if self.heading is None else self.heading
 
-    def cell(self, value: Any) -> Cell:
-        """A value of this column as people read it."""
-        shown = value if isinstance(value, Cell) else self.format(value)
-        return shown if isinstance(shown, Cell) else Cell(shown)
+
+def cell_of(value: Any) -> Cell:
+    """A value as people read it."""
+    return value if isinstance(value, Cell) else Cell(format_value(value))
 
 
 def columns_of(names: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ...]:
@@ -109,7 +104,7 @@ def columns_of(names: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ..
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows. A value is plain (text, number, bool or None), a `Cell`, a `Bar`, or what a column formats."""
+    """Columns and rows. A value is plain (text, number, bool or None), a `Cell` or a `Bar`."""
 
     columns: tuple[Column, ...]
     rows: Sequence[Sequence[Any]]
@@ -120,20 +115,14 @@ class Table:
     total: int | None = None  #: the number of all rows, where `rows` holds only the first
 
     @classmethod
-    def of_columns(
-        cls, columns: Mapping[str, Sequence[Any]], formats: Mapping[str, Format] | None = None, **fields: Any
-    ) -> Table:
-        """A table of columns by name, some with a format of their own. Numbers and cells are aligned to the right.
+    def of_columns(cls, columns: Mapping[str, Sequence[Any]], **fields: Any) -> Table:
+        """A table of columns by name. Numbers and cells are aligned to the right.
 
         >>> table = Table.of_columns({"system": ["A", "B"], "score": [None, 0.5]})
         >>> [column.align for column in table.columns], table.rows
         (['left', 'right'], [('A', None), ('B', 0.5)])
         """
-        chosen = formats or {}
-        made = tuple(
-            Column(name, align=_alignment(values), format=chosen.get(name, format_value))
-            for name, values in columns.items()
-        )
+        made = tuple(Column(name, align=_alignment(values)) for name, values in columns.items())
         return cls(made, list(zip(*columns.values(), strict=True)), **fields)
 
     @classmethod
@@ -141,6 +130,19 @@ class Table:
         """A table for programs: these columns of some records."""
         columns = tuple(map(Column, names))
         return cls(columns, [tuple(record[column.name] for column in columns) for record in records])
+
+    @classmethod
+    def of_rows(
+        cls, columns: Mapping[Column, Callable[[Any], Any]], rows: Iterable[Any], view: View, **fields: Any
+    ) -> Table:
+        """A table of objects, of which each column shows something; what a view does not want is not computed.
+
+        >>> columns = {Column("name"): str.upper, Column("length", shown="wide"): len}
+        >>> Table.of_rows(columns, ["bm25"], View()).records()
+        [{'name': 'BM25'}]
+        """
+        empty = cls(tuple(columns), [], **fields).choose(view)
+        return replace(empty, rows=[tuple(columns[column](row) for column in empty.columns) for row in rows])
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
@@ -176,7 +178,7 @@ class Table:
 
     def cells(self) -> list[list[Cell]]:
         """Every row as people read it."""
-        return [[column.cell(value) for column, value in zip(self.columns, row, strict=True)] for row in self.rows]
+        return [list(map(cell_of, row)) for row in self.rows]
 
     def records(self) -> list[dict[str, Any]]:
         """Every row by the names of the columns, for programs."""
@@ -212,6 +214,10 @@ class Table:
         kept = list(places)
         rows = [tuple(row[place] for place in kept) for row in self.rows]
         return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+
+    def drop(self, *names: str) -> Table:
+        """The same table without some columns, by name."""
+        return self.take_columns(place for place, column in enumerate(self.columns) if column.name not in names)
 
     def without_bars(self) -> Table:
         """The same table without columns of bars, for formats that cannot draw."""

@@ -18,11 +18,13 @@ from typing import Any, Generic, TypeVar
 
 __all__ = [
     "LINE_WIDTH",
+    "MAX_NAMED",
     "MINUS",
     "MIN_WIDTH",
     "MISSING",
     "PLAIN",
     "SHORT",
+    "THREE",
     "NumberFormat",
     "add_zeros",
     "cached_by_spelling",
@@ -52,7 +54,9 @@ T = TypeVar("T")
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this
 MINUS = "−"  #: the sign of a negative number
 MISSING = "–"  #: written for a value that does not apply
+ATOL = 1e-12  #: smaller differences are rounding of sums
 MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
+MAX_NAMED = 5  #: the most runs that a note names
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 
 
@@ -62,6 +66,7 @@ class NumberFormat:
 
     digits: int = 4
     leading_zero: bool = True
+    factor: float = 1  #: by which numbers are multiplied: points are hundredths
 
     def number(self, value: float | None) -> str:
         """A number; a negative one that rounds to zero has no sign.
@@ -72,7 +77,7 @@ class NumberFormat:
         """
         if value is None:
             return MISSING
-        text = f"{abs(value):.{self.digits}f}"
+        text = f"{abs(self.factor * value):.{self.digits}f}"
         sign = MINUS if value < 0 and float(text) else ""
         return sign + (text.removeprefix("0") if not self.leading_zero and text.startswith("0.") else text)
 
@@ -97,20 +102,20 @@ class NumberFormat:
         """
         if value is None:
             return MISSING
-        if tiny and value and not self.differ(value, 0.0):
+        if abs(value) <= ATOL:
+            return "0"
+        if tiny and not self.differ(value, 0.0):
             return tiny
-        return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}" if value else "0"
+        return f"{MINUS if value < 0 else '+'}{self.number(abs(value))}"
 
     def end(self, value: float) -> str:
-        """An end of an interval of differences; what rounds to zero says on which side of zero it is.
+        """An end of an interval of differences with its sign; what rounds to zero says on which side of zero it is.
 
         >>> short = NumberFormat(3, leading_zero=False)
         >>> short.end(-0.0042), short.end(-0.00026), short.end(0.0), short.end(0.00026)
         ('−.004', '<0', '0', '>0')
         """
-        if self.differ(value, 0.0):
-            return self.number(value)
-        return "0" if abs(value) <= 1e-12 else "<0" if value < 0 else ">0"
+        return self.signed(value, tiny="<0" if value < 0 else ">0")
 
     def interval(self, low: float | None, high: float | None) -> str:
         """Two ends in brackets.
@@ -154,6 +159,7 @@ _NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 SHORT = NumberFormat(4, leading_zero=False)  #: .3629, as sentences write numbers
+THREE = NumberFormat(3, leading_zero=False)  #: .363, as tables write them
 
 
 def add_zeros(text: str) -> str:
@@ -429,7 +435,7 @@ def list_examples(items: Iterable[object], limit: int = 3, total: int | None = N
     return ", ".join(quoted[:limit]) + (f" and {rest} more" if rest > 0 else "")
 
 
-def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> list[str]:
+def merge_notes(notes: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
     """The notes of several runs, each once, after the names of the runs that have it.
 
     >>> merge_notes([("A", ["2 queries are missing."]), ("B", ["2 queries are missing.", "It is tied."])])
@@ -440,9 +446,11 @@ def merge_notes(notes: Iterable[tuple[str, Iterable[str]]], limit: int = 5) -> l
         runs += 1
         for note in own:
             names_by_note.setdefault(note, []).append(name)
-    return [
-        f"all {runs:,} runs: {note}"
-        if limit < len(names) == runs
-        else f"{', '.join(names[:limit])}{f' and {len(names) - limit:,} more' if len(names) > limit else ''}: {note}"
-        for note, names in names_by_note.items()
-    ]
+
+    def describe(names: list[str]) -> str:
+        if MAX_NAMED < len(names) == runs:
+            return f"all {runs:,} runs"
+        more = len(names) - MAX_NAMED
+        return ", ".join(names[:MAX_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+    return [f"{describe(names)}: {note}" for note, names in names_by_note.items()]

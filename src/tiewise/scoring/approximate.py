@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.definition import thread_count
+from tiewise.scoring.spans import Indices
 
-__all__ = ["ApproximateScores", "Thresholds"]
+__all__ = ["ApproximateScores", "Decided", "Thresholds"]
 
 Mask: TypeAlias = NDArray[np.bool_]
 
@@ -34,6 +34,16 @@ class Thresholds(NamedTuple):
 
     bounds: Floats  # (4, n_rows, width): see Rounding.interval
     sizes: Indices  # (n_rows,): how many columns are used
+
+
+class Decided(NamedTuple):
+    """What approximate scores decide. A skipped row has no counts: too many of its documents are near."""
+
+    above: Indices  # (n_rows, width): documents that are certainly above each threshold
+    equal: Indices  # (n_rows, width): documents that are certainly at it
+    lowest: Floats  # (n_rows,): an upper bound of the lowest exact score
+    skipped: Mask  # (n_rows,)
+    near: tuple[Indices, Indices, Indices]  # rows, columns and documents for which it is open
 
 
 @dataclass(frozen=True)
@@ -72,17 +82,13 @@ class ApproximateScores:
         error = self.row_error[0] * doc_error[0].max(initial=0.0) + self.row_error[1] + doc_error[1:].max(initial=0.0)
         return np.where(np.isnan(error), np.inf, error)
 
-    def take_first(self, n: int) -> ApproximateScores:
-        """The first n documents."""
-        scale, offset = (None if part is None else part[:n] for part in (self.scale, self.offset))
-        doc_error = np.ascontiguousarray(self.doc_error[:, :n])
-        return ApproximateScores(self.values[:, :n], self.row_error, doc_error, scale, offset)
-
     def kth_lower_bound(self, k: int) -> Floats | None:
         """(n_rows,): at least k of the first documents score this much; None if there are fewer than 2k documents."""
         if self.values.shape[1] < 2 * k:
             return None
-        first = self.take_first(max(4 * k, 4096))
+        n = max(4 * k, 4096)
+        scale, offset = (None if part is None else part[:n] for part in (self.scale, self.offset))
+        first = ApproximateScores(self.values[:, :n], self.row_error, self.doc_error[:, :n], scale, offset)
         values = np.where(np.isfinite(first.matrix), first.matrix, -np.inf)
         kth = values.shape[1] - k
         return np.partition(values, kth, axis=1)[:, kth].astype(np.float64) - first.max_error()
@@ -94,24 +100,19 @@ class ApproximateScores:
         unknown = ~np.isfinite(scores)
         return np.where(unknown, -np.inf, scores - error), np.where(unknown, np.inf, scores + error)
 
-    def count(
-        self, thresholds: Thresholds, max_near: int
-    ) -> tuple[Indices, Indices, Mask, tuple[Indices, Indices, Indices]]:
-        """How many documents are certainly above each threshold, and certainly at it; and what is open.
-
-        The last three arrays, rows, columns and documents, list the near documents of thresholds. A row with more than
-        `max_near` of them is skipped: it has no counts, and is set in the third array.
-        """
-        shape = thresholds.bounds.shape[1:]
-        above, equal, skipped = np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape[0], bool)
-        kernels = native("kernels")
+    def count(self, thresholds: Thresholds, max_near: int) -> Decided:
+        """Compare all documents with all thresholds; a row with more than `max_near` near documents is skipped."""
+        rows, width = thresholds.bounds.shape[1:]
+        above, equal = np.zeros((rows, width), np.int64), np.zeros((rows, width), np.int64)
+        lowest, skipped, kernels = np.full(rows, np.inf), np.zeros(rows, bool), native("kernels")
         if kernels is not None:
-            threads = thread_count(self.values.size * min(shape[1] + 1, 16))
-            near = kernels.count(*self._kernel_args, *thresholds, above, equal, max_near, skipped, threads)
-            return above, equal, skipped, near
+            threads = thread_count(self.values.size * min(width + 1, 16))
+            near = kernels.count(*self._kernel_args, *thresholds, above, equal, lowest, max_near, skipped, threads)
+            return Decided(above, equal, lowest, skipped, near)
         parts: list[tuple[Indices, ...]] = []
-        for row in range(shape[0]):
+        for row in range(rows):
             low, high = self.intervals(row)
+            lowest[row] = high.min(initial=np.inf)
             row_parts: list[tuple[Indices, ...]] = []
             for column in range(int(thresholds.sizes[row])):
                 low_out, low_in, high_in, high_out = thresholds.bounds[:, row, column]
@@ -123,7 +124,7 @@ class ApproximateScores:
                 above[row], equal[row], skipped[row] = 0, 0, True
             else:
                 parts += row_parts
-        return above, equal, skipped, _concatenate_columns(parts)
+        return Decided(above, equal, lowest, skipped, _concatenate_columns(parts))
 
     def select(
         self, limit: Floats, max_selected: int, *, below: bool = False
@@ -147,15 +148,6 @@ class ApproximateScores:
             if not skipped[row]:
                 parts.append((np.full(len(docs), row), docs, self._take(row)[docs].astype(np.float64)))
         return skipped, _concatenate_columns(parts)
-
-    def minimum_upper_bound(self) -> Floats:
-        """(n_rows,): an upper bound of the lowest exact score of each row."""
-        out = np.full(self.values.shape[0], np.inf)
-        kernels = native("kernels")
-        if kernels is not None:
-            kernels.minimum(*self._kernel_args, out, thread_count(self.values.size // SCORES_PER_STEP))
-            return out
-        return np.array([self.intervals(row)[1].min(initial=np.inf) for row in range(len(out))])
 
     @property
     def _kernel_args(self) -> tuple[Any, ...]:

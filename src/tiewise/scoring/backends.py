@@ -21,13 +21,12 @@ from numpy.typing import NDArray
 from tiewise.errors import InputError, TiewiseWarning
 from tiewise.results.optional import need
 from tiewise.results.wording import count_noun
+from tiewise.scoring.spans import Indices, Rows, numbers_of
 
 __all__ = [
     "Array",
     "Backend",
-    "Indices",
     "NumpyBackend",
-    "Rows",
     "TorchBackend",
     "backend_of",
     "check_numeric",
@@ -40,8 +39,6 @@ __all__ = [
 ]
 
 Array: TypeAlias = Any  # a NumPy array or a torch tensor
-Indices: TypeAlias = NDArray[np.int64]
-Rows: TypeAlias = slice | Indices  # some rows of a matrix
 
 #: How the names begin of floating-point types with less precision than float32, in torch and ml_dtypes.
 LOW_PRECISION = ("bfloat16", "float16", "float8_", "float6_", "float4_")
@@ -298,9 +295,9 @@ def is_integer(name: str) -> bool:
     return name.startswith(INTEGERS)
 
 
-def not_finite_error(what: str, bad: Indices, rows: Any = None, advice: str = "") -> InputError:
+def not_finite_error(what: str, bad: Indices, rows: Rows | None = None, advice: str = "") -> InputError:
     """The error for rows that hold NaN or infinity; `bad` are positions among `rows`, if these are some of all rows."""
-    first = bad[0] if rows is None else rows.start + bad[0] if isinstance(rows, slice) else rows[bad[0]]
+    first = bad[0] if rows is None else numbers_of(rows, bad[0])
     where = "" if rows is None else " in this block"
     return InputError(
         f"Row {int(first)} of the {what} holds NaN or infinity ({count_noun(len(bad), 'such row')}{where}).{advice}"
@@ -383,22 +380,18 @@ def _priority_stream(torch: Any, device: Any) -> Any:
     return torch.cuda.Stream(device, priority=-1)
 
 
-_float32_output: dict[Any, bool] = {}  # by device
-
-
+@cache
 def _has_float32_output(torch: Any, device: Any) -> bool:
     """Whether `torch.mm` takes `out_dtype` on a device; warn once where it does not."""
-    if device not in _float32_output:
-        ones = torch.ones((16, 16), dtype=torch.bfloat16, device=device)
-        try:
-            torch.mm(ones, ones, out_dtype=torch.float32)
-            _float32_output[device] = True
-        except (TypeError, RuntimeError, NotImplementedError):
-            _float32_output[device] = False
-            warnings.warn(
-                f"This torch ({torch.__version__}) has no float32 output of low-precision products on {device}. "
-                "Documents are converted to float32 block by block. This is exact, but several times slower.",
-                TiewiseWarning,
-                stacklevel=2,
-            )
-    return _float32_output[device]
+    ones = torch.ones((16, 16), dtype=torch.bfloat16, device=device)
+    try:
+        torch.mm(ones, ones, out_dtype=torch.float32)
+    except (TypeError, RuntimeError, NotImplementedError):
+        warnings.warn(
+            f"This torch ({torch.__version__}) has no float32 output of low-precision products on {device}. "
+            "Documents are converted to float32 block by block. This is exact, but several times slower.",
+            TiewiseWarning,
+            stacklevel=2,
+        )
+        return False
+    return True

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import warn
-from tiewise.scoring.backends import Array, Backend, Indices, Rows
+from tiewise.scoring.backends import Array, Backend
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
+from tiewise.scoring.spans import Indices, Rows, numbers_of, split
 
-__all__ = ["Blocks", "QueryBlock", "Scorer", "as_slice", "round_up", "split"]
+__all__ = ["Blocks", "QueryBlock", "Scorer"]
 
 
 class Scorer(ABC):
@@ -51,8 +52,7 @@ class Scorer(ABC):
         return self._zero_rows
 
     def _add_zero_rows(self, side: str, rows: Rows, is_zero: NDArray[np.bool_]) -> None:
-        zero = np.flatnonzero(is_zero)
-        self._zero_rows[side].update((zero + rows.start if isinstance(rows, slice) else rows[zero]).tolist())
+        self._zero_rows[side].update(numbers_of(rows, np.flatnonzero(is_zero)).tolist())
 
     def to_result_type(self, scores: Array, backend: Backend) -> Array:
         """Scores in the type of the precision."""
@@ -115,28 +115,3 @@ class Blocks:
         if self._progress is not None:
             self._progress(self._total, self._total)
         self._scorer.warn_of_zero_vectors()
-
-
-def split(rows: slice, size: int) -> list[slice]:
-    """A range cut into pieces of a size.
-
-    >>> split(slice(2, 7), 3)
-    [slice(2, 5, None), slice(5, 7, None)]
-    """
-    return [slice(start, min(start + size, rows.stop)) for start in range(rows.start, rows.stop, size)]
-
-
-def round_up(n: int, size: int) -> int:
-    """The next multiple of a size.
-
-    >>> round_up(5, 4), round_up(8, 4)
-    (8, 8)
-    """
-    return -(-n // size) * size
-
-
-def as_slice(indices: Indices) -> Any:
-    """Ascending indices as a slice if they are contiguous, which makes indexing cheaper."""
-    if len(indices) and indices[-1] - indices[0] == len(indices) - 1 and (np.diff(indices) == 1).all():
-        return slice(int(indices[0]), int(indices[-1]) + 1)
-    return indices

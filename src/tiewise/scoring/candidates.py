@@ -15,19 +15,20 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores
-from tiewise.scoring.backends import Array, Indices
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.device_counting import BestDocuments, ScoreBlock
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
+from tiewise.scoring.spans import Indices
 
 __all__ = ["find_best"]
 
 
 def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices, Floats]:
     """Queries, documents and scores of the k best of each query, and of all that tie with the k-th; best first."""
-    candidates = [_make_candidates(scorer, rows, k) for rows in blocks.queries]
+    make: Any = _DeviceCandidates if isinstance(scorer, DeviceScorer) else _HostCandidates
+    candidates: list[Candidates] = [make(scorer, rows, k) for rows in blocks.queries]
     blocks.visit(candidates)
     found = [part.finish() for part in candidates] or [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
     query, doc, score = found[0] if len(found) == 1 else map(np.concatenate, zip(*found, strict=True))
@@ -35,13 +36,6 @@ def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices,
         order = np.lexsort((doc, -score, query))
         query, doc, score = query[order], doc[order], score[order]
     return query, doc, score
-
-
-def _make_candidates(scorer: Scorer, rows: slice, k: int) -> Candidates:
-    if isinstance(scorer, DeviceScorer):
-        return _DeviceCandidates(scorer, rows, k)
-    assert isinstance(scorer, HostScorer)
-    return _HostCandidates(scorer, rows, k)
 
 
 class Candidates(ABC):
@@ -115,6 +109,7 @@ class _DeviceCandidates(Candidates):
     def __init__(self, scorer: DeviceScorer, rows: slice, k: int):
         super().__init__(rows, k)
         self.scorer, self.rows, self.tiles = scorer, rows, scorer.query_tiles(rows)
+        self._n_blocks = 0
 
     def add(self, docs: slice) -> None:
         queue, backend = self.scorer.queue, self.scorer.backend
@@ -127,31 +122,27 @@ class _DeviceCandidates(Candidates):
         all_finite, row, doc, score = best.wait()
         if not all_finite:
             self.scorer.raise_not_finite(block.matrix(), docs, self.rows)
-        doc += docs.start
-        part = row, doc, score
-        if not self._parts:  # with one block of documents these are the k best
+        self._n_blocks += 1
+        self.is_ranked = best.is_ranked and self._n_blocks == 1
+        part = row, doc + docs.start, score
+        if self._n_blocks == 1:  # with one block of documents these are the k best
             self._parts.append(part)
-            self.is_ranked = best.is_ranked
             return
-        self.is_ranked = False
-        self._merge(part)
+        if self._n_blocks == 2:
+            self._merge(*self._parts.pop())
+        self._merge(*part)
 
-    def _merge(self, part: tuple[Array, ...]) -> None:
-        if not np.isfinite(self._top).any():
-            first = self._parts.pop()
-            self._update_top(first[0], first[2])
-            self._keep(*first)
-        self._update_top(part[0], part[2])
-        self._keep(*part)
+    def _merge(self, row: Indices, doc: Indices, score: Floats) -> None:
+        self._update_top(row, score)
+        self._keep(row, doc, score)
 
     def finish(self) -> tuple[Indices, Indices, Floats]:
         """Queries, documents and scores of the k best, and of all that tie with the k-th."""
         self.scorer.queue.finish()
-        if len(self._parts) == 1 and not np.isfinite(self._top).any():
-            row, doc, score = self._parts[0]
-            row += self.first_row
-            return row, doc, score
-        return super().finish()
+        if self._n_blocks != 1:
+            return super().finish()
+        row, doc, score = self._parts[0]
+        return row + self.first_row, doc, score
 
     def _final_scores(self) -> tuple[Indices, Indices, Floats]:
         row, doc, score = self._parts[0]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
@@ -22,7 +22,7 @@ from tiewise.errors import InputError, warn
 from tiewise.io import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import count_noun, list_examples
-from tiewise.scoring.backends import Backend, Indices, NumpyBackend, TorchBackend, device_backend, scoring_backend
+from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend, device_backend, scoring_backend
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.candidates import find_best
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
@@ -35,6 +35,7 @@ from tiewise.scoring.judgments import Judgments, with_self
 from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand
 from tiewise.scoring.options import SCORE_DTYPES, check_choice, check_pair_function, check_precision, require_int
 from tiewise.scoring.reproducible import ReproducibleScorer
+from tiewise.scoring.spans import Indices
 from tiewise.scoring.storage import Codes, Sparse, Storage, VectorsLike, make_storage
 from tiewise.scoring.vector_files import is_path, open_vectors
 from tiewise.ties.groups import TieGroups
@@ -401,16 +402,9 @@ def _single_call(function: Function) -> Function:
     return function
 
 
-def _collect(
-    function: Callable[..., Any], docs: VectorsLike, options: Mapping[str, Any]
-) -> tuple[Collection, dict[str, Any]]:
-    """The collection of a single call, and the options that are left; an unknown one is a TypeError."""
-    known = inspect.signature(function).parameters if options else {}
-    for name in options:
-        if name not in known:
-            raise TypeError(f"{function.__name__}() got an unexpected keyword argument {name!r}")
-    of_docs = {name: options[name] for name in DOCUMENT_OPTIONS if name in options}
-    return Collection(docs, **of_docs), {name: options[name] for name in options if name not in of_docs}
+def _collect(docs: VectorsLike, options: Any) -> Collection:
+    """The collection of a single call; its own options are taken out of `options`."""
+    return Collection(docs, **{name: options.pop(name) for name in DOCUMENT_OPTIONS if name in options})
 
 
 @_single_call
@@ -427,8 +421,7 @@ def search(queries: VectorsLike, docs: VectorsLike, k: int, **options: Unpack[Ca
     >>> search([[2.0, 0.0]], docs, 1, doc_ids=["a", "b", "c", "d"]).to_dict()
     {'0': {'a': 2.0, 'c': 2.0}}
     """
-    collection, others = _collect(search, docs, options)
-    return collection.search(queries, k, **others)
+    return _collect(docs, options).search(queries, k, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -450,8 +443,7 @@ def tie_groups(queries: VectorsLike, docs: VectorsLike, qrels: QrelsLike, **opti
     >>> tw.evaluate(None, ties, "RR")["RR"]
     RR 0.7500 [0.5000, 1.0000]
     """
-    collection, others = _collect(tie_groups, docs, options)
-    return collection.tie_groups(queries, qrels, **others)
+    return _collect(docs, options).tie_groups(queries, qrels, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -461,8 +453,7 @@ def judged_scores(queries: VectorsLike, docs: VectorsLike, qrels: QrelsLike, **o
     >>> judged_scores([[2.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]], {"0": {"1": 1, "0": 1, "9": 0}})
     array([ 0.,  2., nan])
     """
-    collection, others = _collect(judged_scores, docs, options)
-    return collection.judged_scores(queries, qrels, **others)
+    return _collect(docs, options).judged_scores(queries, qrels, **options)  # type: ignore[misc]
 
 
 @_single_call
@@ -489,5 +480,4 @@ def rescore(run: RunLike, queries: VectorsLike, docs: VectorsLike, **options: Un
     >>> rescore(run, [[1.0]], vectors, only="tied", **options).to_dict()
     {'q': {'a': 4.0, 'c': 3.0, 'b': 2.0, 'd': 1.0}}
     """
-    collection, others = _collect(rescore, docs, options)
-    return collection.rescore(run, queries, **others)
+    return _collect(docs, options).rescore(run, queries, **options)  # type: ignore[misc]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.results.optional import need
-from tiewise.scoring.backends import Indices
+from tiewise.scoring.spans import Indices, split
 
 __all__ = [
     "KERNEL_LAYOUT",
@@ -78,9 +78,7 @@ def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool)
         i, j = np.ascontiguousarray(i), np.ascontiguousarray(j)
         kernels.sum_pairs(x, y, i, j, out, squared, thread_count(len(i) * x.shape[1]))
         return out
-    size = max(CHUNK // max(x.shape[1], 1), 1)
-    for start in range(0, len(i), size):
-        chunk = slice(start, start + size)
+    for chunk in split(slice(0, len(i)), max(CHUNK // max(x.shape[1], 1), 1)):
         left, right = x[i[chunk]].astype(np.float64), y[j[chunk]].astype(np.float64)
         terms = np.square(left - right) if squared else left * right
         out[chunk] = np.cumsum(terms, axis=1)[:, -1] + 0.0  # cumsum adds in order, sum does not
@@ -92,7 +90,6 @@ class SparseRows:
 
     def __init__(self, matrix: Any):
         self.matrix, self.dtype, self.shape = matrix, matrix.dtype, matrix.shape
-        self.values = matrix.data
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -103,8 +100,7 @@ class SparseRows:
     def dot_sums(self, x: Any, i: Indices, j: Indices) -> Floats:
         """S(x[i], y[j]) for pairs of rows of dense vectors (or these vectors) and these."""
         out, longest = np.zeros(len(i)), int(np.diff(self.matrix.indptr).max(initial=1))
-        for start in range(0, len(i), size := max(CHUNK // max(longest, 1), 1)):
-            pairs = slice(start, start + size)
+        for pairs in split(slice(0, len(i)), max(CHUNK // max(longest, 1), 1)):
             rows = self.matrix[j[pairs]]
             lengths = np.diff(rows.indptr)
             pair = np.repeat(np.arange(len(lengths)), lengths)
@@ -128,7 +124,8 @@ class SparseRows:
 
     def rows_not_finite(self) -> Indices:
         """The rows that hold NaN or infinity."""
-        return np.unique(np.searchsorted(self.matrix.indptr, np.flatnonzero(~np.isfinite(self.values)), "right") - 1)
+        bad = np.flatnonzero(~np.isfinite(self.matrix.data))
+        return np.unique(np.searchsorted(self.matrix.indptr, bad, "right") - 1)
 
     def scale_rows(self) -> tuple[SparseRows, Indices]:
         """Rows times 2^-e, so that their largest absolute value is between ½ and 1, and the exponents e."""

@@ -15,8 +15,9 @@ import numpy as np
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
-from tiewise.scoring.backends import Array, Indices, TorchBackend
+from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.judgments import Slots
+from tiewise.scoring.spans import Indices
 
 __all__ = ["BestDocuments", "BlockCounts", "ScoreBlock", "gather_thresholds"]
 

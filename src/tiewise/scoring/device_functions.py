@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tiewise.caching import cached_property
-from tiewise.scoring.backends import Array, Rows, TorchBackend
+from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.operands import Operand, ScoreTypes
+from tiewise.scoring.spans import Rows
 
 __all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Dot", "Tile"]
 

@@ -19,12 +19,13 @@ import numpy as np
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend, dtype_name, not_finite_error
-from tiewise.scoring.blocks import Scorer, as_slice, round_up, split
+from tiewise.scoring.backends import Array, TorchBackend, dtype_name, not_finite_error
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.device_counting import ScoreBlock
 from tiewise.scoring.device_functions import DEVICE_FUNCTIONS, Arithmetic, Tile
 from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
+from tiewise.scoring.spans import Indices, Rows, as_slice, key_of, length_of, round_up, split
 
 __all__ = ["MIN_TILE", "QUEUED_BLOCKS", "DeviceScorer", "gather_scores"]
 
@@ -132,7 +133,7 @@ class DeviceScorer(Scorer):
 
     def query_tiles(self, rows: Rows) -> list[Tile]:
         """Tiles of some queries, prepared."""
-        return [self._make_tile(self.queries, part, self.query_tile) for part in _parts(rows, self.query_tile)]
+        return [self._make_tile(self.queries, part, self.query_tile) for part in split(rows, self.query_tile)]
 
     def scores(self, tiles: list[Tile], rows: Rows, *, buffer: int = 0) -> Array:
         """The scores of prepared queries against some documents, (queries, documents).
@@ -154,7 +155,7 @@ class DeviceScorer(Scorer):
         return scores.copy_(scores.to(dtype))
 
     def _multiply_block(self, tiles: list[Tile], rows: Rows, buffer: int) -> ScoreBlock:
-        n = _length(rows)
+        n = length_of(rows)
         in_place = isinstance(rows, slice) and self._multiplies_in_place
         width = round_up(n, ALIGNMENT if in_place and n >= self.doc_tile else self.doc_tile)
         out = self._allocate(len(tiles), width, buffer)
@@ -169,7 +170,7 @@ class DeviceScorer(Scorer):
                 query_factors: Array = factors[0] if len(tiles) == 1 else self.backend.xp.concatenate(factors)
                 return ScoreBlock(_part(out, own_rows, n), self._doc_factors(rows), query_factors[own_rows])
         else:
-            for j, part in enumerate(_parts(rows, self.doc_tile)):
+            for j, part in enumerate(split(rows, self.doc_tile)):
                 docs = self._make_tile(self.docs, part, self.doc_tile)
                 columns = slice(j * self.doc_tile, (j + 1) * self.doc_tile)
                 for out_rows, queries in placed:
@@ -213,7 +214,7 @@ class DeviceScorer(Scorer):
         """Find zero vectors, if their cosine is taken as 0."""
         for tile in tiles if self.fn == "cosine" else ():
             rows = tile.rows
-            key = side, (rows.start, rows.stop) if isinstance(rows, slice) else rows.tobytes()
+            key = side, key_of(rows)
             if key not in self._zero_masks:
                 self._zero_masks[key] = rows, self.backend.to_numpy_async(tile.extra[: tile.n] == 0)
 
@@ -258,7 +259,7 @@ class DeviceScorer(Scorer):
         One product costs less than many. Its bits are compared once for each shape, on the first and the last tile.
         If all documents are fewer than a tile has, they are one product with the zeros that fill it.
         """
-        n = _length(rows)
+        n = length_of(rows)
         if self.docs.n < self.doc_tile:
             assert rows.start == 0
             for out_rows, tile in tiles:
@@ -300,7 +301,7 @@ class DeviceScorer(Scorer):
     def _has_bits_of_tiles(self, out: Array, tile: tuple[slice, Tile], rows: slice) -> bool:
         """Whether the product of all documents has the bits of products of tiles."""
         product = self.backend.empty((self.query_tile, self.doc_tile), self.arithmetic.out_dtype)
-        for start in (0, _length(rows) - self.doc_tile):
+        for start in (0, length_of(rows) - self.doc_tile):
             part = slice(rows.start + start, rows.start + start + self.doc_tile)
             self.backend.product_into(product, tile[1].vectors, self.docs.take(part))
             whole = out[tile[0], start : start + self.doc_tile]
@@ -313,7 +314,7 @@ class DeviceScorer(Scorer):
         size = self.doc_tile
         for part in split(rows, size):
             columns = slice(part.start - rows.start, part.stop - rows.start)
-            n = _length(part)
+            n = length_of(part)
             if n == size:
                 for out_rows, tile in tiles:
                     self.backend.product_into(out[out_rows, columns], tile.vectors, self.docs.take(part))
@@ -329,7 +330,7 @@ class DeviceScorer(Scorer):
     def _make_tile(self, operand: Operand, rows: Rows, size: int) -> Tile:
         given, mask = self._take(operand, rows)
         mask = None if mask is None else self._pad_rows(mask, size)
-        return Tile(rows, _length(rows), *self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask))
+        return Tile(rows, length_of(rows), *self.function.prepare(self._pad_rows(self._pad_dims(given), size), mask))
 
     def _take(self, operand: Operand, rows: Rows) -> tuple[Array, Array | None]:
         """Some rows and their mask. Token vectors of rows of different lengths are filled with zeros."""
@@ -358,20 +359,9 @@ class DeviceScorer(Scorer):
         return padded
 
 
-def _parts(rows: Rows, size: int) -> list[Any]:
-    """Rows cut into pieces of a size."""
-    if isinstance(rows, slice):
-        return split(rows, size)
-    return [rows[start : start + size] for start in range(0, len(rows), size)]
-
-
 def _part(array: Array, rows: slice, columns: int) -> Array:
     """Some rows and the first columns of an array; the array itself if these are all."""
-    return array if (_length(rows), columns) == tuple(array.shape) else array[rows, :columns]
-
-
-def _length(rows: Rows) -> int:
-    return int(rows.stop - rows.start) if isinstance(rows, slice) else len(rows)
+    return array if (length_of(rows), columns) == tuple(array.shape) else array[rows, :columns]
 
 
 def gather_scores(backend: TorchBackend, scores: Array, row: Indices, column: Indices) -> Floats:

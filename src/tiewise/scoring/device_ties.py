@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Blocks, as_slice
+from tiewise.scoring.blocks import Blocks
 from tiewise.scoring.device_counting import BlockCounts, ScoreBlock, gather_thresholds
 from tiewise.scoring.device_scorer import QUEUED_BLOCKS, DeviceScorer, gather_scores
 from tiewise.scoring.judgments import Slots
+from tiewise.scoring.spans import Indices, as_slice
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["DeviceTieCounts"]
@@ -34,14 +34,60 @@ class _QueuedBlock(NamedTuple):
     counts: BlockCounts
 
 
+class _DeviceBlockCounts(QueryBlockCounts):
+    """Counts in one block of documents after the other."""
+
+    def __init__(self, counts: TieCounts, block: slice):
+        super().__init__(counts, block)
+        assert isinstance(counts.scorer, DeviceScorer)
+        self.scorer, self.query_rows = counts.scorer, counts.judgments.rows_of_block(block)
+        self.tiles = self.scorer.query_tiles(self.query_rows)
+        table = np.full(self.above.shape, np.inf)
+        table[self.row, self.column] = self.threshold
+        backend = self.scorer.backend
+        self.thresholds = backend.cast(backend.to_device(table), self.scorer.arithmetic.out_dtype)
+        self.own = self.slots.take(np.flatnonzero(self.slots.has_vectors))
+        self.own_scores = np.full(len(self.own.judged), np.nan)  # in the blocks of documents
+
+    def add(self, docs: slice) -> None:
+        scorer, doc = self.scorer, self.counts.judgments.doc[self.own.judged]
+        scores = scorer.scores(self.tiles, docs, buffer=1)
+        here = (doc >= docs.start) & (doc < docs.stop)
+        counts = BlockCounts(scorer.backend, ScoreBlock(scores), self.thresholds)
+        if not counts.all_finite:
+            scorer.raise_not_finite(scores, docs, self.query_rows)
+        self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)
+        self.above += counts.above
+        self.equal += counts.equal
+        self._add_lowest(*counts.lowest)
+        if self.counts.orders:
+            self._add_ties(counts, docs)
+
+    def _add_ties(self, counts: BlockCounts, docs: slice) -> None:
+        """Find the tied documents of a block. A judged document that is alone is known; others are searched."""
+        own, has_vectors = self.counts.judgments.doc[self.slots.judged[self.first]], self.slots.has_vectors[self.first]
+        size = counts.equal[self.row, self.column]
+        alone = (size == 1) & has_vectors & (own >= docs.start) & (own < docs.stop)
+        others = np.flatnonzero((size > 0) & ~alone)
+        position, doc = counts.find_tied(self.row[others], self.column[others])
+        self.ties += [(np.flatnonzero(alone), own[alone]), (others[position], doc + docs.start)]
+
+    def correct_scores(self) -> bool:
+        """Take the scores of the blocks where products depend on more than the two vectors."""
+        counts, judged = self.counts, self.own.judged
+        if np.array_equal(self.own_scores, counts.score[judged]):
+            return False
+        if counts.shared_scores is not None:
+            counts.check_shared_scores(judged, self.own_scores)
+        counts.score[judged] = self.own_scores
+        return True
+
+
 class DeviceTieCounts(TieCounts):
     """Counts from the scores of a device."""
 
     scorer: DeviceScorer
-
-    def make_block(self, block: slice) -> QueryBlockCounts:
-        """The counts of a block of queries, none yet."""
-        return _DeviceBlockCounts(self, block)
+    block_counts = _DeviceBlockCounts
 
     def count(self, blocks: Blocks) -> None:
         """Count in all blocks."""
@@ -106,53 +152,3 @@ class DeviceTieCounts(TieCounts):
             tied_group, tied_doc = counts.find_tied(some.row[first], some.column[first])
             self.count_ties_before(some, group, tied_group, tied_doc)
         blocks.add_done(scores.pairs)
-
-
-class _DeviceBlockCounts(QueryBlockCounts):
-    """Counts in one block of documents after the other."""
-
-    counts: DeviceTieCounts
-
-    def __init__(self, counts: DeviceTieCounts, block: slice):
-        super().__init__(counts, block)
-        self.query_rows = counts.judgments.rows_of_block(block)
-        self.tiles = counts.scorer.query_tiles(self.query_rows)
-        table = np.full(self.above.shape, np.inf)
-        table[self.row, self.column] = self.threshold
-        backend = counts.scorer.backend
-        self.thresholds = backend.cast(backend.to_device(table), counts.scorer.arithmetic.out_dtype)
-        self.own = self.slots.take(np.flatnonzero(self.slots.has_vectors))
-        self.own_scores = np.full(len(self.own.judged), np.nan)  # in the blocks of documents
-
-    def add(self, docs: slice) -> None:
-        scorer, doc = self.counts.scorer, self.counts.judgments.doc[self.own.judged]
-        scores = scorer.scores(self.tiles, docs, buffer=1)
-        here = (doc >= docs.start) & (doc < docs.stop)
-        counts = BlockCounts(scorer.backend, ScoreBlock(scores), self.thresholds)
-        if not counts.all_finite:
-            scorer.raise_not_finite(scores, docs, self.query_rows)
-        self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)
-        self.above += counts.above
-        self.equal += counts.equal
-        self._add_lowest(*counts.lowest)
-        if self.counts.orders:
-            self._add_ties(counts, docs)
-
-    def _add_ties(self, counts: BlockCounts, docs: slice) -> None:
-        """Find the tied documents of a block. A judged document that is alone is known; others are searched."""
-        own, has_vectors = self.counts.judgments.doc[self.slots.judged[self.first]], self.slots.has_vectors[self.first]
-        size = counts.equal[self.row, self.column]
-        alone = (size == 1) & has_vectors & (own >= docs.start) & (own < docs.stop)
-        others = np.flatnonzero((size > 0) & ~alone)
-        position, doc = counts.find_tied(self.row[others], self.column[others])
-        self.ties += [(np.flatnonzero(alone), own[alone]), (others[position], doc + docs.start)]
-
-    def correct_scores(self) -> bool:
-        """Take the scores of the blocks where products depend on more than the two vectors."""
-        counts, judged = self.counts, self.own.judged
-        if np.array_equal(self.own_scores, counts.score[judged]):
-            return False
-        if counts.shared_scores is not None:
-            counts.check_shared_scores(judged, self.own_scores)
-        counts.score[judged] = self.own_scores
-        return True

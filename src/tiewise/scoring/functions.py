@@ -28,7 +28,6 @@ from tiewise.scoring.backends import (
     not_finite_error,
     scoring_backend,
 )
-from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import Collection
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
 from tiewise.scoring.environment import ieee_arithmetic
@@ -36,6 +35,7 @@ from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Mask
 from tiewise.scoring.options import ACTIVATIONS, FUNCTIONS, as_int, check_choice, check_precision
 from tiewise.scoring.quantised import Quantized
+from tiewise.scoring.spans import split
 from tiewise.scoring.storage import TokenVectors, VectorsLike
 
 __all__ = ["LEVELS", "head", "logit", "score"]
@@ -245,6 +245,11 @@ def _check_class(array: Array, positive: int) -> int:
         raise InputError(
             f"Softmax needs two classes or more, but logits of shape {tuple(array.shape)} have one. Use fn='sigmoid'."
         )
+    return require_class(positive, classes)
+
+
+def require_class(positive: Any, classes: int) -> int:
+    """The index of a class, or an error."""
     index = as_int(positive)
     if index is None or not 0 <= index < classes:
         raise InputError(f"positive must be the index of a class, 0 to {classes - 1}, not {positive!r}.")
@@ -275,10 +280,9 @@ def _check_finite(backend: Backend, array: Array, what: str) -> None:
 
 
 def _check_operands(backend: Backend, states: Array, weights: Array, biases: Array | None) -> None:
-    _check_finite(backend, states, "hidden states")
-    _check_finite(backend, weights, "weights")
-    if biases is not None:
-        _check_finite(backend, biases, "biases")
+    for array, what in ((states, "hidden states"), (weights, "weights"), (biases, "biases")):
+        if array is not None:
+            _check_finite(backend, array, what)
 
 
 def _head_on_host(backend: Backend, states: Array, weights: Array, biases: Array | None, precision: str) -> Array:

@@ -23,9 +23,9 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores
-from tiewise.scoring.backends import Indices, Rows, not_finite_error
+from tiewise.scoring.backends import not_finite_error
 from tiewise.scoring.definition import Rounding, SparseRows, dot_sums, squared_distances, squared_norms, thread_count
-from tiewise.scoring.storage import segment_indices
+from tiewise.scoring.spans import Indices, Rows, numbers_of, segment_indices, split
 
 __all__ = ["FUNCTIONS", "Dot", "VectorBlock", "relative_error", "scale_rows"]
 
@@ -35,7 +35,7 @@ CHUNK = 2**22
 #: Up to this number of queries, products and norms are computed in one pass over the documents.
 FEW_QUERIES = 8
 
-#: Rows with a norm outside this range are scaled before they are multiplied for a cosine.
+#: If a norm is outside this range, products are no filter for cosines.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
 
 
@@ -50,8 +50,7 @@ class VectorBlock:
     offsets: Indices  # (n + 1,): the vectors of each row
     side: str  # "queries" or "documents"
     rows: Rows  # which rows these are
-    known_norms: Floats | None = None  # of these rows in all calls; NaN where they are not known yet
-    known_squares: Floats | None = None
+    known_squares: Floats | None = None  # the squared norms of these rows in all calls; NaN if not known yet
 
     @property
     def start(self) -> int:
@@ -69,9 +68,7 @@ class VectorBlock:
         """(n_vectors,): S(x, x) of the scaled vectors."""
         if self.known_squares is not None and not np.isnan(self.known_squares).any():
             return self.known_squares
-        squares = squared_norms(self.scaled)
-        if not np.isfinite(squares).all():
-            self.check_finite()
+        squares = self._checked(squared_norms(self.scaled))
         if self.known_squares is not None:
             self.known_squares[...] = squares
         return squares
@@ -84,15 +81,13 @@ class VectorBlock:
     @cached_property
     def norms(self) -> Floats:
         """(n_vectors,): upper bounds of the Euclidean norms, at most by `norm_error` too large."""
-        if self.known_norms is not None and not np.isnan(self.known_norms).any():
-            return self.known_norms
         if isinstance(self.scaled, SparseRows):
-            return self._keep_norms(np.ldexp(self.scaled.norm_bounds(), self.exponents))
+            return self._checked(np.ldexp(self.scaled.norm_bounds(), self.exponents))
         if self.scaled.dtype == np.float32:
-            return self._keep_norms(_norm_bounds(self.scaled, _fast_products(self.scaled[:0], self.scaled)[1]))
+            return self._checked(_norm_bounds(self.scaled, _fast_products(self.scaled[:0], self.scaled)[1]))
         squares = np.einsum("ij,ij->i", self.scaled, self.scaled)
         norms = np.ldexp(np.sqrt(squares), self.exponents)
-        return self._keep_norms(norms * (1 + (self.scaled.shape[1] + 4) * 2.0**-52))
+        return self._checked(norms * (1 + (self.scaled.shape[1] + 4) * 2.0**-52))
 
     @property
     def norm_error(self) -> float:
@@ -103,27 +98,21 @@ class VectorBlock:
         """Approximate products with a few vectors, in float32. The norms are computed in the same pass."""
         products, squares = _fast_products(few, self.vectors)
         if "norms" not in vars(self):
-            vars(self)["norms"] = self._keep_norms(_norm_bounds(self.vectors, squares))
+            vars(self)["norms"] = self._checked(_norm_bounds(self.vectors, squares))
         return products
 
-    def _keep_norms(self, norms: Floats) -> Floats:
+    def _checked(self, norms: Floats) -> Floats:
         if not np.isfinite(norms).all():
             self.check_finite()
-        if self.known_norms is not None:
-            self.known_norms[...] = norms
         return norms
 
     def check_finite(self) -> None:
         """Raise if a vector holds NaN or infinity."""
-        values = self.vectors.values if isinstance(self.vectors, SparseRows) else self.vectors
-        if np.isfinite(values).all():
-            return
-        if isinstance(self.vectors, SparseRows):
-            bad = self.vectors.rows_not_finite()
-        else:
-            bad = np.flatnonzero(~np.isfinite(self.vectors).all(1))
-        rows = np.unique(np.searchsorted(self.offsets, bad, side="right") - 1)
-        raise not_finite_error(self.side, rows, self.rows, " Leave it out or correct it.")
+        is_sparse = isinstance(self.vectors, SparseRows)
+        bad = self.vectors.rows_not_finite() if is_sparse else np.flatnonzero(~np.isfinite(self.vectors).all(1))
+        if len(bad):
+            rows = np.unique(np.searchsorted(self.offsets, bad, side="right") - 1)
+            raise not_finite_error(self.side, rows, self.rows, " Leave it out or correct it.")
 
     def take(self, rows: Indices) -> VectorBlock:
         """Some of the rows."""
@@ -136,7 +125,7 @@ class VectorBlock:
             self.exponents[at],
             np.concatenate([[0], np.cumsum(lengths)]),
             self.side,
-            rows + self.rows.start if isinstance(self.rows, slice) else self.rows[rows],
+            numbers_of(self.rows, rows),
         )
         for name in vars(self).keys() & {"norms", "squared_norms"}:
             vars(taken)[name] = vars(self)[name][at]
@@ -210,12 +199,10 @@ class Cosine(Dot):
         if product is not None:  # for few queries, norms that are bounds are good enough
             norms, bound = d.norms, bound + 1.01 * d.norm_error
         else:
-            norms = np.sqrt(d.squared_norms)
-        vectors, norms = _in_safe_range(d, norms, dtype)
-        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms > 0).astype(dtype)
+            product, norms = _product(unit, d.scaled, dtype), np.sqrt(d.squared_norms)
+        norms = _safe_norms(d, norms, dtype)
+        inverse = np.divide(1, norms, out=np.zeros_like(norms), where=norms != 0).astype(dtype)
         row_error = np.stack([np.full(q.n, bound), np.zeros(q.n)])
-        if product is None or vectors is not d.scaled:
-            product = _product(unit, vectors, dtype)
         return ApproximateScores(product, row_error, np.ones((1, d.n)), scale=inverse)
 
 
@@ -227,8 +214,7 @@ class Euclidean(Dot):
         if q.vectors.dtype == d.vectors.dtype == np.float32:
             return 0.0 - np.sqrt(squared_distances(q.vectors, d.vectors, i, j))
         scores = np.empty(len(i))
-        for start in range(0, len(i), size := max(CHUNK // self.dims, 1)):
-            chunk = slice(start, start + size)
+        for chunk in split(slice(0, len(i)), max(CHUNK // self.dims, 1)):
             difference, exponents = scale_rows(q.vectors[i[chunk]].astype(np.float64) - d.vectors[j[chunk]])
             rows = np.arange(len(difference))
             scores[chunk] = 0.0 - np.ldexp(np.sqrt(dot_sums(difference, difference, rows, rows)), exponents)
@@ -300,8 +286,7 @@ class Hamming(Dot):
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """Dimensions less different bits."""
         scores = np.empty(len(i))
-        for start in range(0, len(i), size := max(CHUNK // q.vectors.shape[1], 1)):
-            chunk = slice(start, start + size)
+        for chunk in split(slice(0, len(i)), max(CHUNK // q.vectors.shape[1], 1)):
             scores[chunk] = self.dims - _count_bits(q.vectors[i[chunk]] ^ d.vectors[j[chunk]])
         return scores
 
@@ -416,19 +401,9 @@ def _normalise(q: VectorBlock, dtype: Any) -> NDArray[Any]:
     return np.where(norms > 0, q.scaled / norms, 0.0).astype(dtype)
 
 
-def _in_safe_range(d: VectorBlock, norms: Floats, dtype: Any) -> tuple[Any, Floats]:
-    """Vectors and norms; very long and very short vectors are scaled by a power of two."""
+def _safe_norms(d: VectorBlock, norms: Floats, dtype: Any) -> Floats:
+    """Norms, NaN for those of very long and very short vectors: the definition decides about their scores."""
     if d.scaled.dtype == np.float64:
-        return d.scaled, norms
+        return norms
     low, high = SAFE_NORMS[np.dtype(dtype)]
-    unsafe = np.flatnonzero((norms > 0) & ~((norms > low) & (norms < high)))
-    if not len(unsafe):
-        return d.scaled, norms
-    norms = norms.copy()
-    if isinstance(d.scaled, SparseRows):
-        norms[unsafe] = np.nan  # the definition decides
-        return d.scaled, norms
-    vectors = d.scaled.copy()
-    scaled, exponents = scale_rows(d.scaled[unsafe].astype(np.float64))
-    vectors[unsafe], norms[unsafe] = scaled, np.ldexp(norms[unsafe], -exponents)
-    return vectors, norms
+    return np.where((norms == 0) | ((norms > low) & (norms < high)), norms, np.nan)

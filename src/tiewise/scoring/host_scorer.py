@@ -14,7 +14,7 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 from tiewise.scoring.approximate import ApproximateScores
-from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
+from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.definition import (
     KERNEL_LAYOUT,
@@ -26,6 +26,7 @@ from tiewise.scoring.definition import (
 )
 from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_rows
 from tiewise.scoring.operands import Operand
+from tiewise.scoring.spans import Indices, Rows
 
 __all__ = ["HostScorer", "max_near", "overflow_remedy"]
 
@@ -47,14 +48,16 @@ class HostScorer(Scorer):
 
     def __init__(self, queries: Operand, docs: Operand, fn: str, precision: str, score_dtype: str | None = None):
         super().__init__(queries, docs, fn, precision)
-        self.rounding = self._make_rounding() if score_dtype is None else score_rounding(score_dtype)
+        self.rounding = self._make_rounding(score_dtype)
         # In low precision, vectors are normalised before they are multiplied.
         function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
         self.function = function(queries.dims, docs.terms, self.rounding, self.types.integer, self.types.low)
         self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
         self.result_name = "scores"  # for messages
 
-    def _make_rounding(self) -> Rounding:
+    def _make_rounding(self, score_dtype: str | None) -> Rounding:
+        if score_dtype is not None:
+            return score_rounding(score_dtype)
         if self.types.low:
             return _low_precision_rounding(self.queries)
         if self.types.result == "float32" and not self.types.integer:
@@ -82,8 +85,8 @@ class HostScorer(Scorer):
             scaled, exponents = vectors, np.zeros(len(vectors), np.int64)
         else:
             scaled, exponents = vectors.scale_rows() if isinstance(vectors, SparseRows) else scale_rows(vectors)
-        known = [self._known(operand, rows, what) if side == "documents" else None for what in ("norms", "squares")]
-        block = VectorBlock(len(offsets) - 1, vectors, scaled, exponents, offsets, side, rows, *known)
+        known = self._known_squares(operand, rows) if side == "documents" else None
+        block = VectorBlock(len(offsets) - 1, vectors, scaled, exponents, offsets, side, rows, known)
         if self.fn == "cosine" and self.types.low:
             unit = self._normalise_in_low_precision(vectors, block.squared_norms)
             return VectorBlock(block.n, unit, unit, exponents, offsets, side, rows)
@@ -104,11 +107,11 @@ class HostScorer(Scorer):
         mask = np.asarray(operand.mask[rows])
         return vectors[mask.ravel()], np.concatenate([[0], np.cumsum(mask.sum(1))])
 
-    def _known(self, docs: Operand, rows: Rows, what: str) -> Floats | None:
-        """Norms or squares of some documents from earlier calls, NaN where there are none; for one vector a row."""
+    def _known_squares(self, docs: Operand, rows: Rows) -> Floats | None:
+        """The squared norms of some documents from earlier calls, NaN where there are none; for one vector a row."""
         if docs.tokens > 1 or docs.lengths is not None or not isinstance(rows, slice):
             return None
-        key = f"{what}, {self.vector_dtype}"
+        key = f"squares, {self.vector_dtype}"
         if key not in docs.prepared:
             docs.prepared[key] = np.full(docs.n, np.nan)
         known: Floats = docs.prepared[key][rows]

@@ -10,27 +10,20 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.scoring.approximate import ApproximateScores, Thresholds
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
+from tiewise.scoring.spans import Indices
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
 __all__ = ["HostTieCounts"]
 
 
-class HostTieCounts(TieCounts):
-    """Counts from approximate scores and, where these are not enough, from exact ones."""
-
-    def make_block(self, block: slice) -> QueryBlockCounts:
-        """The counts of a block of queries, none yet."""
-        assert isinstance(self.scorer, HostScorer)
-        return _HostBlockCounts(self, block, self.scorer)
-
-
 class _HostBlockCounts(QueryBlockCounts):
-    def __init__(self, counts: HostTieCounts, block: slice, scorer: HostScorer):
+    def __init__(self, counts: TieCounts, block: slice):
         super().__init__(counts, block)
-        self.scorer, self.queries = scorer, scorer.query_block(counts.judgments.rows_of_block(block))
+        assert isinstance(counts.scorer, HostScorer)
+        self.scorer = counts.scorer
+        self.queries = self.scorer.query_block(counts.judgments.rows_of_block(block))
         self.group_at = np.full(self.above.shape, -1)  # the group in each cell
         self.group_at[self.row, self.column] = np.arange(len(self.row))
         self.thresholds = self._make_thresholds()
@@ -50,15 +43,16 @@ class _HostBlockCounts(QueryBlockCounts):
 
     def add(self, docs: VectorBlock) -> None:
         approximate = self.scorer.approximate(self.queries, docs)
-        above, equal, skipped, (row, column, doc) = approximate.count(self.thresholds, max_near(docs.n))
-        if skipped.any():
-            self._add_rows_exactly(np.flatnonzero(skipped), docs)
+        decided = approximate.count(self.thresholds, max_near(docs.n))
+        if decided.skipped.any():
+            self._add_rows_exactly(np.flatnonzero(decided.skipped), docs)
         if self.counts.orders:
-            self._add_certain_ties(approximate, equal, docs.start)
-        self.above += above
-        self.equal += equal
+            self._add_certain_ties(approximate, decided.equal, docs.start)
+        self.above += decided.above
+        self.equal += decided.equal
+        row, column, doc = decided.near
         self._add_near(row, column, doc + docs.start, self.scorer.exact_scores(self.queries, docs, row, doc))
-        self._add_lowest(*self._find_lowest(approximate, docs))
+        self._add_lowest(*self._find_lowest(approximate, decided.lowest, docs))
 
     def _add_near(self, row: Indices, column: Indices, doc: Indices, score: Floats) -> None:
         """Compare near documents, by their exact scores, with the threshold that each of them is near to."""
@@ -92,10 +86,10 @@ class _HostBlockCounts(QueryBlockCounts):
                 docs = np.flatnonzero((low >= low_in[row, column]) & (high <= high_in[row, column]))
                 self.ties.append((np.full(len(docs), self.group_at[row, column]), docs + offset))
 
-    def _find_lowest(self, approximate: ApproximateScores, docs: VectorBlock) -> tuple[Floats, Indices]:
-        """The lowest score of each query in a block of documents, and how many of them have it."""
+    def _find_lowest(self, approximate: ApproximateScores, bound: Floats, docs: VectorBlock) -> tuple[Floats, Indices]:
+        """The lowest score of each query in a block of documents, at most `bound`, and how many of them have it."""
         scorer, function, n_rows = self.scorer, self.scorer.function, self.n
-        bound = function.from_filter(self.queries, np.arange(n_rows), approximate.minimum_upper_bound())
+        bound = function.from_filter(self.queries, np.arange(n_rows), bound)
         bound = np.fmin(scorer.rounding(bound), self.lowest)
         highest = scorer.rounding.interval(np.where(np.isfinite(bound), bound, 0.0))[3]
         limit = function.to_filter(self.queries, highest[:, None])[:, 0]
@@ -110,3 +104,9 @@ class _HostBlockCounts(QueryBlockCounts):
         np.minimum.at(lowest, row, exact)
         size += np.bincount(row, weights=exact == lowest[row], minlength=n_rows).astype(np.int64)
         return lowest, size
+
+
+class HostTieCounts(TieCounts):
+    """Counts from approximate scores and, where these are not enough, from exact ones."""
+
+    block_counts = _HostBlockCounts

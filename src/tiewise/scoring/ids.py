@@ -14,7 +14,7 @@ from tiewise.data.columns import identifiers, positions
 from tiewise.data.table import Table
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
-from tiewise.scoring.backends import Indices
+from tiewise.scoring.spans import Indices
 
 __all__ = ["Ids", "IdsLike"]
 

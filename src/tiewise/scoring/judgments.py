@@ -14,9 +14,9 @@ from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.results.wording import list_examples
-from tiewise.scoring.backends import Indices
-from tiewise.scoring.blocks import Scorer, as_slice
+from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.ids import Ids
+from tiewise.scoring.spans import Indices, as_slice
 
 __all__ = ["Judgments", "Slots", "with_self"]
 
@@ -94,13 +94,11 @@ class Judgments:
             raise InputError(f"scores have shape {array.shape}, but the qrels have {n} rows. Give one score per row.")
         return np.where(self.query >= 0, array, np.nan)
 
-    def check_queries(self) -> None:
-        """Raise if no judged query has a vector, or if ids were made up and one of them has none."""
+    def check_ids(self, *, docs: bool) -> None:
+        """Raise if no judged query has a vector, or if ids were made up and one of them has none; likewise `docs`."""
         _check_ids(self.query_ids, "queries", self.qrels.queries, self._row >= 0)
-
-    def check_docs(self) -> None:
-        """Raise if no judged document has a vector, or if ids were made up and one of them has none."""
-        _check_ids(self.doc_ids, "documents", self.qrels.docs, self.doc_ids.find_doc_rows(self.qrels) >= 0)
+        if docs:
+            _check_ids(self.doc_ids, "documents", self.qrels.docs, self.doc_ids.find_doc_rows(self.qrels) >= 0)
 
     def rows_of_block(self, block: slice) -> Any:
         """The rows of a block of queries: a slice where they are contiguous, which saves a copy."""

@@ -19,7 +19,8 @@ from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError, warn
 from tiewise.results.wording import count_noun
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of, is_integer, is_low_precision
+from tiewise.scoring.backends import Array, Backend, backend_of, is_integer, is_low_precision
+from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Bits, Codes, Sparse, Storage
 
 __all__ = ["Mask", "Operand", "ScoreTypes", "check_operands", "make_operand"]

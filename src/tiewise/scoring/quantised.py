@@ -19,6 +19,7 @@ from tiewise.results.wording import count_noun
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_integer
 from tiewise.scoring.definition import squared_norms
 from tiewise.scoring.environment import ieee_arithmetic
+from tiewise.scoring.spans import split
 
 __all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
 
@@ -205,7 +206,7 @@ def _as_matrix(backend: Backend, given: Any, what: str) -> Array:
 def _float32_blocks(backend: Backend, array: Array, what: str, normalize: bool) -> Iterator[tuple[slice, Array]]:
     """Some rows at a time, in float32, so that no copy of all vectors is needed; an error if one is not finite."""
     size, dtype = max(BLOCK // max(array.shape[1], 1), 1), backend.dtype("float32")
-    blocks = [slice(start, min(start + size, len(array))) for start in range(0, len(array), size)]
+    blocks = split(slice(0, len(array)), size)
     for rows in blocks:
         block = backend.cast(array[rows], dtype)
         if not backend.all_finite(block):

@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.scoring.approximate import ApproximateScores, Thresholds
-from tiewise.scoring.backends import Array, Indices, Rows, TorchBackend
-from tiewise.scoring.blocks import split
+from tiewise.scoring.approximate import ApproximateScores, Decided, Thresholds
+from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.device_functions import Tile
 from tiewise.scoring.device_scorer import DeviceScorer
 from tiewise.scoring.host_functions import SAFE_NORMS, VectorBlock, relative_error
 from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Operand
+from tiewise.scoring.spans import Indices, Rows, key_of, numbers_of, split
 
 __all__ = ["ReproducibleScorer"]
 
@@ -95,7 +95,7 @@ class ReproducibleScorer(HostScorer):
 
     def approximate(self, q: VectorBlock, d: Any) -> ApproximateScores:
         """Approximate scores on the device."""
-        key = (q.rows.start, q.rows.stop) if isinstance(q.rows, slice) else q.rows.tobytes()
+        key = key_of(q.rows)
         if key not in self._tiles:
             self._tiles[key] = self.device.query_tiles(q.rows)
         values = self.device.scores(self._tiles[key], d.rows, buffer=1)
@@ -120,8 +120,7 @@ class ReproducibleScorer(HostScorer):
             return super().exact_scores(q, d, i, j)
         if not len(i):
             return np.zeros(0)
-        query = q.rows.start + i if isinstance(q.rows, slice) else q.rows[i]
-        value, error = self._wide_scores(query, d.start + j, q.norms[i] * d.norms[j])
+        value, error = self._wide_scores(numbers_of(q.rows, i), d.start + j, q.norms[i] * d.norms[j])
         low, high = self.rounding(value - error), self.rounding(value + error)
         is_open = np.flatnonzero(~(np.isfinite(low) & (low == high) & (np.signbit(low) == np.signbit(high))))
         if len(is_open):
@@ -162,9 +161,7 @@ class DeviceApproximateScores(ApproximateScores):
         ).values.amin(1)
         return np.asarray(self.backend.to_numpy(best.double())) - self.max_error()
 
-    def count(
-        self, thresholds: Thresholds, max_near: int
-    ) -> tuple[Indices, Indices, NDArray[np.bool_], tuple[Indices, Indices, Indices]]:
+    def count(self, thresholds: Thresholds, max_near: int) -> Decided:
         """See `ApproximateScores.count`; no score is certainly equal to a threshold."""
         low, _, _, high = thresholds.bounds
         error, (rows, width) = self.max_error()[:, None], low.shape
@@ -181,7 +178,9 @@ class DeviceApproximateScores(ApproximateScores):
         skipped = np.bincount(row, minlength=rows) > max_near
         above[skipped] = 0
         kept = ~skipped[row]
-        return above, np.zeros_like(above), skipped, (row[kept], place[kept], doc[kept])
+        smallest = self.backend.torch.nan_to_num(self.values, nan=np.inf, neginf=np.inf).amin(1)
+        lowest = np.asarray(self.backend.to_numpy(smallest.double())) + self.max_error()
+        return Decided(above, np.zeros_like(above), lowest, skipped, (row[kept], place[kept], doc[kept]))
 
     def select(
         self, limit: Floats, max_selected: int, *, below: bool = False
@@ -198,11 +197,6 @@ class DeviceApproximateScores(ApproximateScores):
         row, doc = self.backend.torch.nonzero(~is_out, as_tuple=True)
         value = self.backend.to_numpy(self.values[row, doc].double())
         return skipped, (self.backend.to_numpy(row), self.backend.to_numpy(doc), value)
-
-    def minimum_upper_bound(self) -> Floats:
-        """(n_rows,): an upper bound of the lowest exact score of each row."""
-        lowest = self.backend.torch.nan_to_num(self.values, nan=np.inf, neginf=np.inf).amin(1)
-        return np.asarray(self.backend.to_numpy(lowest.double())) + self.max_error()
 
     def _to_device(self, bound: Floats, outward: float) -> Array:
         """Bounds in float32, rounded outward."""

@@ -1,7 +1,10 @@
 """Selecting the best documents on a GPU in Triton, by the maxima of chunks.
 
 The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach it
-are read again. A document and its score are one integer, the key (`pack_keys`), so that they are sorted together.
+are read again. A document and its score are one integer, the key, so that they are sorted together: a higher score has
+a higher key; of equal scores, the earlier document has it. −0 equals 0, scores may be infinite, and NaN has no place in
+the order. The upper 32 bits are those of the score, as an integer that sorts like it; the lower 32 bits count documents
+from the last.
 """
 # mypy: disable-error-code="no-untyped-def"
 
@@ -14,7 +17,7 @@ from numpy.typing import NDArray
 
 from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl
 
-__all__ = ["Selection", "can_select", "lowest_equal_key", "pack_keys", "unpack_keys"]
+__all__ = ["Selection", "can_select", "lowest_equal_key", "unpack_keys"]
 
 #: The scores that a program reads, one chunk or several.
 BLOCK = 2048
@@ -27,12 +30,7 @@ NO_DOCUMENT, LAST_DOCUMENT = -(2**63), 2**32 - 1
 
 
 class Selection:
-    """The k best documents of each row of a `ScoreBlock` in float32, and all that tie with the k-th.
-
-    The k-th largest of the maxima of chunks is a limit that k documents reach, and few others. Only chunks that reach
-    it are read again. A document and its score are one integer, the key, so that they are sorted together: the upper
-    32 bits are those of the score, turned for negative scores, and the lower 32 bits count documents from the last.
-    """
+    """The k best documents of each row of a `ScoreBlock` in float32, and all that tie with the k-th."""
 
     def __init__(self, torch: Any, block: Any, k: int):
         scores, *factors = kernel_arguments(block)
@@ -63,40 +61,16 @@ class Selection:
         return torch.cat([per_row, keys.sort(dim=1, descending=True).values], 1)
 
 
-def pack_keys(docs: NDArray[np.int64], scores: NDArray[np.float32]) -> NDArray[np.int64]:
-    """One integer for each document and its score, in the order of a ranking: the best document has the highest key.
-
-    A higher score has a higher key; of equal scores, the earlier document has it. −0 equals 0, scores may be infinite,
-    and NaN has no place in the order. The upper 32 bits are those of the score, as an integer that sorts like it; the
-    lower 32 bits count documents from the last. `_select_documents` computes the same on a device.
-
-    >>> keys = pack_keys(np.array([0, 1, 2]), np.float32([0.5, -0.5, 0.5]))
-    >>> np.argsort(keys)[::-1]
-    array([0, 2, 1])
-    >>> unpack_keys(keys)
-    (array([0, 1, 2]), array([ 0.5, -0.5,  0.5]))
-    """
-    bits = np.where(scores == 0, np.float32(0), scores).view(np.int32)
-    return (_sortable(bits).astype(np.int64) << 32) | (LAST_DOCUMENT - docs)
-
-
 def unpack_keys(keys: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """The documents and scores of keys."""
-    scores = _sortable((keys >> 32).astype(np.int32)).view(np.float32)
+    bits = (keys >> 32).astype(np.int32)
+    scores = (bits ^ ((bits >> 31) & 0x7FFFFFFF)).view(np.float32)  # of negative ones, all but the sign are inverted
     return ~keys & LAST_DOCUMENT, scores.astype(np.float64)
 
 
 def lowest_equal_key(keys: NDArray[np.int64]) -> NDArray[np.int64]:
     """A bound for each key: keys with a score at least as high are at or above it, all others are below."""
     return keys >> 32 << 32
-
-
-def _sortable(bits: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The bits of floats as integers in the same order: all bits but the sign are inverted if the sign is negative.
-
-    It is its own inverse.
-    """
-    return bits ^ ((bits >> 31) & 0x7FFFFFFF)
 
 
 def can_select(block: Any, k: int) -> bool:

@@ -10,6 +10,7 @@ import mmap
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,10 +19,11 @@ from numpy.typing import ArrayLike
 
 from tiewise.caching import cached_property
 from tiewise.errors import InputError
-from tiewise.scoring.backends import Array, Backend, Indices, NumpyBackend, Rows, backend_of, check_numeric, dtype_name
+from tiewise.scoring.backends import Array, Backend, NumpyBackend, backend_of, check_numeric, dtype_name
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
+from tiewise.scoring.spans import Indices, Rows, segment_indices, split
 
-__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage", "segment_indices"]
+__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage"]
 
 
 #: How many rows are copied to a device at a time.
@@ -83,8 +85,8 @@ class Storage(ABC):
     backend: Backend  # the library and the device of the rows
     dtype: Any  # of the rows
     tokens: int = 1  # vectors in the longest row, for late interaction
-    lengths: Indices | None = None  # (n,): vectors in each row, if rows come without padding
-    array: Array | None = None  # the vectors, if they are one array
+    lengths: Any = None  # (n,): vectors in each row, if rows come without padding
+    array: Array = None  # the vectors, if they are one array
 
     @property
     def dtype_name(self) -> str:
@@ -117,28 +119,21 @@ class Matrix(Storage):
         self.n, self.dims, self.tokens = array.shape[0], array.shape[-1], array.shape[1] if array.ndim == 3 else 1
 
     def take(self, rows: Rows) -> Array:
-        """Some rows of the array."""
-        assert self.array is not None
         _check_mapped(self.array)
         if isinstance(rows, slice) and rows.stop - rows.start == self.n:
             return self.array
         return self.array[self.backend.as_index(rows)]
 
     def cut(self, dims: int) -> Storage:
-        """A view of the first dimensions."""
-        assert self.array is not None
         return Matrix(self.backend, self.array[..., :dims])
 
     def to(self, backend: Backend) -> Storage:
-        """A contiguous copy on another device."""
         _check_mapped(self.array)
         copy = backend.to_device(self.array)
         return Matrix(backend, copy.contiguous() if hasattr(copy, "contiguous") else copy)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the array."""
-        assert self.array is not None
         return int(np.prod(self.array.shape)) * int(self.array.dtype.itemsize)
 
 
@@ -151,21 +146,17 @@ class Codes(Storage):
         self.dtype = self.backend.dtype("float32" if decoded else "int8")
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, unpacked."""
         unpack = self.quantised.decode if self.decoded else self.quantised.values
         return unpack(self.backend.as_index(rows))
 
     def cut(self, dims: int) -> Storage:
-        """The codes of the first dimensions."""
         return Codes(self.quantised.cut(dims), decoded=self.decoded)
 
     def to(self, backend: Backend) -> Storage:
-        """The codes on another device."""
         return Codes(self.quantised.to(backend), decoded=self.decoded)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the codes."""
         return self.quantised.nbytes
 
 
@@ -177,7 +168,6 @@ class Bits(Storage):
         self.dtype = backend.dtype("int8")
 
     def take(self, rows: Rows) -> Array:
-        """The packed bits of some rows."""
         _check_mapped(self.codes)
         packed = self.codes[self.backend.as_index(rows)]
         if self.dims % 8 == 0:
@@ -191,17 +181,14 @@ class Bits(Storage):
         return backend.cast(unpack_bits(backend, packed, self.dims), backend.dtype("int8")) * 2 - 1
 
     def cut(self, dims: int) -> Storage:
-        """The first bits."""
         return Bits(self.backend, self.codes[:, : -(-dims // 8)], dims)
 
     def to(self, backend: Backend) -> Storage:
-        """The bits on another device."""
         _check_mapped(self.codes)
         return Bits(backend, backend.to_device(self.codes), self.dims)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of the bits."""
         return int(np.prod(self.codes.shape))
 
 
@@ -215,25 +202,18 @@ class Tokens(Storage):
         self.tokens = int(lengths.max(initial=1))
 
     def take(self, rows: Rows) -> Array:
-        """The vectors of some rows."""
         if isinstance(rows, slice):
             return self.vectors.take(slice(int(self.offsets[rows.start]), int(self.offsets[rows.stop])))
-        assert self.lengths is not None
         return self.vectors.take(segment_indices(self.offsets[rows], self.lengths[rows]))
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions of every vector."""
-        assert self.lengths is not None
         return Tokens(self.vectors.cut(dims), self.lengths)
 
     def to(self, backend: Backend) -> Storage:
-        """The vectors on another device."""
-        assert self.lengths is not None
         return Tokens(self.vectors.to(backend), self.lengths)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all vectors."""
         return self.vectors.nbytes
 
 
@@ -250,11 +230,9 @@ class Sparse(Storage):
         return int(np.diff(self.matrix.indptr).max(initial=1))
 
     def take(self, rows: Rows) -> Any:
-        """Some rows, still sparse."""
         return self.matrix[rows]
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions."""
         return Sparse(self.matrix[:, :dims])
 
 
@@ -273,10 +251,9 @@ class Shards(Storage):
         self.offsets = np.concatenate([[0], np.cumsum([part.n for part in parts])])
         self.n, self.tokens = int(self.offsets[-1]), max(part.tokens for part in parts)
         if first.lengths is not None:
-            self.lengths = np.concatenate([part.lengths for part in parts if part.lengths is not None])
+            self.lengths = np.concatenate([part.lengths for part in parts])
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, from the parts that have them."""
         if isinstance(rows, slice):
             found = [
                 part.take(slice(max(rows.start - start, 0), min(rows.stop - start, part.n)))
@@ -284,12 +261,10 @@ class Shards(Storage):
                 if start < rows.stop and rows.start < start + part.n
             ]
             return found[0] if len(found) == 1 else self._join(found)
-        order = np.argsort(rows, kind="stable")
-        number = np.searchsorted(self.offsets, rows[order], side="right") - 1
-        found = [self.parts[i].take(rows[order[number == i]] - self.offsets[i]) for i in np.unique(number).tolist()]
-        joined = self._join(found)
-        back = np.empty_like(order)
-        back[order] = np.arange(len(order))
+        number = np.searchsorted(self.offsets, rows, side="right") - 1
+        joined = self._join([self.parts[i].take(rows[number == i] - self.offsets[i]) for i in np.unique(number)])
+        order = np.argsort(number, kind="stable")
+        back = np.argsort(order)
         if self.lengths is None:
             return joined[self.backend.as_index(back)]
         lengths = self.lengths[rows[order]]
@@ -309,7 +284,6 @@ class Shards(Storage):
         return self.backend.xp.concatenate(found or [self.parts[0].take(slice(0, 0))])
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions of all parts."""
         return Shards([part.cut(dims) for part in self.parts], [""] * len(self.parts))
 
 
@@ -317,20 +291,9 @@ def copy_rows(storage: Storage, backend: Backend) -> Storage:
     """The rows of a storage as one matrix on another device, copied some at a time."""
     first = backend.to_device(storage.take(slice(0, min(storage.n, 1))))
     array = backend.zeros((storage.n, *first.shape[1:]), first.dtype)
-    for start in range(0, storage.n, COPIED_ROWS):
-        rows = slice(start, min(start + COPIED_ROWS, storage.n))
+    for rows in split(slice(0, storage.n), COPIED_ROWS):
         array[rows] = backend.to_device(storage.take(rows))
     return Matrix(backend, array)
-
-
-def segment_indices(starts: Indices, lengths: Indices) -> Indices:
-    """The indices of segments, one after the other.
-
-    >>> segment_indices(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)
 
 
 # -- from what users give ---------------------------------------------------------------------------------------------
@@ -399,18 +362,14 @@ def _bit_storage(source: Backend, array: Array, what: str) -> Storage:
 
 
 def _is_list_of_matrices(given: Any) -> bool:
-    """Whether rows come one by one and have different numbers of tokens."""
+    """Whether rows come one by one: as arrays, or as lists with different numbers of tokens."""
     if not isinstance(given, (list, tuple)) or not given:
         return False
-    shapes = {np.shape(row) if not hasattr(row, "shape") else tuple(row.shape) for row in given if _has_shape(row)}
-    return len(shapes) > 1 or any(hasattr(row, "shape") and len(row.shape) == 2 for row in given[:1])
-
-
-def _has_shape(row: Any) -> bool:
-    try:
-        return len(row.shape if hasattr(row, "shape") else np.shape(row)) == 2
-    except (TypeError, ValueError):
-        return False
+    shapes = set()
+    for row in given:
+        with suppress(TypeError, ValueError):
+            shapes.add(tuple(np.shape(row)))
+    return len({shape for shape in shapes if len(shape) == 2}) > 1 or len(getattr(given[0], "shape", ())) == 2
 
 
 def _token_storage(given: TokenVectors, what: str, fn: str) -> Storage:

@@ -14,28 +14,26 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
-from tiewise.scoring.backends import Indices
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.judgments import Judgments, Slots
+from tiewise.scoring.spans import Indices
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["QueryBlockCounts", "TieCounts"]
 
 
-class TieCounts(ABC):
+class TieCounts:
     """Counts for each judgment and each query of the qrels.
 
     `shared_scores` are the scores of the judged documents of all shards, if the documents are one shard of several.
     """
 
+    block_counts: type[QueryBlockCounts]
+
     def __init__(
         self, scorer: Scorer, judgments: Judgments, orders: tuple[str, ...], shared_scores: Floats | None = None
     ):
         self.scorer, self.judgments, self.orders, self.shared_scores = scorer, judgments, orders, shared_scores
-
-    @abstractmethod
-    def make_block(self, block: slice) -> QueryBlockCounts:
-        """The counts of a block of queries, none yet."""
 
     def count(self, blocks: Blocks) -> None:
         """Count in all blocks of queries and documents."""
@@ -46,9 +44,9 @@ class TieCounts(ABC):
             self.score[judged] = score
         else:
             self.check_shared_scores(judged, score)
-        parts = [self.make_block(block) for block in blocks.queries] if blocks.docs else []
+        parts = [self.block_counts(self, block) for block in blocks.queries] if blocks.docs else []
         blocks.visit(parts)
-        final = [self.make_block(part.block) if part.correct_scores() else part for part in parts]
+        final = [self.block_counts(self, part.block) if part.correct_scores() else part for part in parts]
         blocks.visit([part for part in final if part not in parts])
         for part in final:
             part.finish()
@@ -56,7 +54,7 @@ class TieCounts(ABC):
     def allocate(self) -> None:
         """Create the arrays of counts, and check that a judged query and document are here."""
         judgments, shared = self.judgments, self.shared_scores
-        judgments.check_queries()
+        judgments.check_ids(docs=shared is None)  # a shard may hold no judged document
         n, queries = len(judgments.qrels), len(judgments.qrels.queries)
         self.score = np.full(n, np.nan) if shared is None else shared
         self.start, self.size = np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -65,8 +63,6 @@ class TieCounts(ABC):
         self.length, self.unjudged = np.where(self.present, judgments.doc_ids.n, 0), judgments.unjudged
         # docid-asc follows from docid-desc
         self.before = {order.replace("-asc", "-desc"): np.zeros(n, np.int64) for order in self.orders}
-        if shared is None:  # a shard may hold no judged document
-            judgments.check_docs()
 
     def check_shared_scores(self, judged: Indices, score: Floats) -> None:
         """Raise if judged documents have other scores here than the shared ones."""
@@ -156,9 +152,8 @@ class QueryBlockCounts(ABC):
 
     def _add_lowest(self, lowest: Floats, size: Indices) -> None:
         """Update the lowest score of each query, and the number of documents that have it."""
-        self.lowest_size = np.where(lowest < self.lowest, 0, self.lowest_size) + np.where(
-            lowest <= self.lowest, size, 0
-        )
+        self.lowest_size[lowest < self.lowest] = 0
+        self.lowest_size += np.where(lowest <= self.lowest, size, 0)
         self.lowest = np.minimum(self.lowest, lowest)
 
     def finish(self) -> None:

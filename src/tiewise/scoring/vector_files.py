@@ -17,7 +17,8 @@ from tiewise.io.parquet import parquet_errors
 from tiewise.io.tensors import read_tensors
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.results.optional import need
-from tiewise.scoring.backends import Array, Backend, NumpyBackend, Rows
+from tiewise.scoring.backends import Array, Backend, NumpyBackend
+from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
 
 __all__ = ["ParquetVectors", "is_path", "open_vectors", "read_matrix"]
@@ -137,7 +138,6 @@ class ParquetVectors(Storage):
             return vectors_to_matrix(column, f"column '{self._column}'", first_row=first, dims=self._width)
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, from the row groups that have them."""
         if isinstance(rows, slice):
             rows = np.arange(rows.start, rows.stop)
         out = np.empty((len(rows), self.dims), self.dtype)
@@ -148,14 +148,11 @@ class ParquetVectors(Storage):
         return out
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions."""
         return ParquetVectors(self.name, dims)
 
     def to(self, backend: Backend) -> Storage:
-        """A matrix of all rows on another device."""
         return copy_rows(self, backend)
 
     @property
     def nbytes(self) -> int:
-        """The bytes of all vectors."""
         return self.n * self.dims * int(np.dtype(self.dtype).itemsize)

@@ -133,7 +133,7 @@ def _rows(name: str, audit: Audit) -> Iterator[dict[str, Any]]:
     """A row for each measure; without judgments, one row."""
     facts = {"run": name} | {key: getattr(audit, key) for key in AUDIT_COLUMNS if hasattr(audit, key)}
     grades = {effect.measure: effect.grade for effect in audit.effects}
-    for row in audit.report._rows(View()) if audit.report is not None else [{}]:
+    for row in audit.report._records(View()).records() if audit.report is not None else [{}]:
         row = {**row, **facts, "effect": grades.get(str(row.get("measure")))}
         yield {key: row.get(key) for key in AUDIT_COLUMNS}
 

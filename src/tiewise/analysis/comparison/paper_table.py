@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from tiewise.analysis.incomplete_runs import caption_notes
 from tiewise.analysis.simultaneous import level
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
 from tiewise.results.estimates import format_statistic, is_wide, shows_ties
 from tiewise.results.model import BEST, CUT, OPEN, Cell, Section, Table, columns_of
 from tiewise.results.wording import NumberFormat, capitalize_first, count_noun, join_names, list_examples
@@ -33,14 +32,10 @@ BELOW: dict[Intervals, str] = {
 
 SIGNS = "†‡§¶"  # one for each baseline
 LOWER = "↓"  # before the sign of a baseline
-NUMBERS = NumberFormat(3, leading_zero=False)
 
 
 def paper_section(
-    compared: Compared,
-    baselines: Sequence[str] | None = None,
-    intervals: Intervals | None = None,
-    numbers: NumberFormat = NUMBERS,
+    compared: Compared, baselines: str | Sequence[str] | None, intervals: Intervals | None, numbers: NumberFormat
 ) -> Section:
     """The table, with its caption as title and notes.
 
@@ -49,15 +44,14 @@ def paper_section(
     signs = dict(zip(_check_baselines(compared, baselines), SIGNS, strict=False))
     if intervals not in (None, *BELOW):
         raise InputError(f"intervals={intervals!r} is not possible. Use 'ties', 'queries' or None.")
-    systems = [row["system"] for row in compared.ranking(compared.measures[0])]
-    columns = [_column(compared, systems, measure, signs, intervals, numbers) for measure in compared.measures]
-    rows = [(name, *cells) for name, *cells in zip(systems, *columns, strict=True)]
+    columns = [_column(compared, measure, signs, intervals, numbers) for measure in compared.measures]
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
     names = join_names([measure.name for measure in compared.measures], limit=len(compared.measures))
     title = (
-        f"{names} of {len(systems)} runs, {count_noun(compared.queries, 'query', 'queries')}, expected over all orders "
+        f"{names} of {len(rows)} runs, {count_noun(compared.queries, 'query', 'queries')}, expected over all orders "
         "of ties"
     )
-    marks = "".join(cell.mark for column in columns for cell in column)
+    marks = "".join(cell.mark for column in columns for cell in column.values())
     legend = [f"Bold: highest{f'; {OPEN} in another order of ties' if OPEN in marks else ''}"]
     legend += [*_explain_signs(compared, signs, marks), *([BELOW[intervals]] if intervals else [])]
     notes = (*(f"{one}." for one in legend), *caption_notes(compared.reports))
@@ -66,40 +60,22 @@ def paper_section(
 
 
 def _column(
-    compared: Compared,
-    systems: Sequence[str],
-    measure: Measure,
-    signs: dict[str, str],
-    intervals: Intervals | None,
-    numbers: NumberFormat,
-) -> list[Cell]:
-    """The values of a measure, with marks and intervals."""
-    means = [compared.estimate(name, measure) for name in systems]
-    ranks = {row["system"]: row for row in compared.ranking(measure)}
-    details = [""] * len(systems)
-    if intervals == "queries":
-        ends = [compared.estimates(name, measure).mean().ci for name in systems]
-        details = [numbers.interval(*pair) if pair and numbers.differ(*pair) else "" for pair in ends]
-    elif intervals == "ties":
-        details = [_range(mean, numbers) if shows_ties(mean, numbers) else "" for mean in means]
-    return [
-        Cell(
-            format_statistic(mean, "expected", numbers.number),
-            detail,
-            _rank_mark(ranks[name]) + _signs(compared, name, measure, signs) + CUT * is_wide(mean.open_cut),
-        )
-        for name, mean, detail in zip(systems, means, details, strict=True)
-    ]
-
-
-def _range(mean: Estimate, numbers: NumberFormat) -> str:
-    """Lowest and highest over the orders of ties, in brackets, with their marks."""
-    return f"[{', '.join(format_statistic(mean, end, numbers.number) for end in ('minimum', 'maximum'))}]"
-
-
-def _rank_mark(row: dict[str, Any]) -> str:
-    """The mark of the highest value, or of one that another order of ties may make the highest."""
-    return BEST if row["rank"] == 1 else OPEN if row["rank_best"] == 1 else ""
+    compared: Compared, measure: Measure, signs: dict[str, str], intervals: Intervals | None, numbers: NumberFormat
+) -> dict[str, Cell]:
+    """The values of a measure by system, with marks and intervals."""
+    cells = {}
+    for row in compared.ranking(measure):
+        name, detail = row["system"], ""
+        mean = compared.estimate(name, measure)
+        if intervals == "queries":
+            ci = compared.estimates(name, measure).mean().ci
+            detail = numbers.interval(*ci) if ci and numbers.differ(*ci) else ""
+        elif intervals == "ties" and shows_ties(mean, numbers):
+            detail = f"[{', '.join(format_statistic(mean, end, numbers.number) for end in ('minimum', 'maximum'))}]"
+        mark = BEST if row["rank"] == 1 else OPEN if row["rank_best"] == 1 else ""
+        mark += _signs(compared, name, measure, signs) + CUT * is_wide(mean.open_cut)
+        cells[name] = Cell(format_statistic(mean, "expected", numbers.number), detail, mark)
+    return cells
 
 
 def _signs(compared: Compared, name: str, measure: Measure, signs: dict[str, str]) -> str:
@@ -129,7 +105,7 @@ def _explain_signs(compared: Compared, signs: dict[str, str], marks: str) -> lis
     return [f"{significant} ({test}{at_once}, p < {level(compared.confidence):g}){brackets}"]
 
 
-def _check_baselines(compared: Compared, baselines: Sequence[str] | None) -> list[str]:
+def _check_baselines(compared: Compared, baselines: str | Sequence[str] | None) -> list[str]:
     if baselines is None:
         first = compared.systems[0] if len(compared.systems) == 2 else None
         return [one for one in (compared.baseline or first,) if one is not None]

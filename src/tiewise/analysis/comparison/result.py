@@ -41,9 +41,9 @@ from tiewise.results.latex import render_latex
 from tiewise.results.model import Section, Table
 from tiewise.results.rows import Rows
 from tiewise.results.view import View
-from tiewise.results.wording import NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
+from tiewise.results.wording import MAX_NAMED, NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 
-__all__ = ["COMPARISON_COLUMNS", "COMPARISON_KEYS", "MAX_SYSTEMS", "RANKING_COLUMNS", "Compared"]
+__all__ = ["COMPARISON_COLUMNS", "MAX_SYSTEMS", "Compared"]
 
 #: The most systems of which `pairs` has every pair, and the most pairs that are kept in memory.
 MAX_SYSTEMS, MAX_CACHED = 200, 2000
@@ -51,7 +51,6 @@ MAX_SYSTEMS, MAX_CACHED = 200, 2000
 MAX_RANKED_BY_PAIRS = 50
 #: A run that is behind may be behind because more of its first documents are not judged: this share more.
 MIN_UNJUDGED = 0.05
-MAX_NAMED = 5  #: the most runs that a note names
 
 _RANKS_ARE_BOUNDS = (
     "Ranks by ties are bounds then; the column ranks_reached of a ranking says whether an order is known that "
@@ -70,25 +69,6 @@ NOTES = {
     f"{_RANKS_ARE_BOUNDS}",
 }
 
-
-#: The columns of a ranking.
-RANKING_COLUMNS = {
-    "rank": "the rank by expected value; equal values share a rank",
-    "system": "the name of the run",
-    "expected": "its expected value over the queries compared",
-    "minimum": "its lowest value over the orders of ties",
-    "maximum": "its highest",
-    "oblivious": "its value as the tool prints it that `--oblivious` names",
-    "difference": "its expected value minus that of the best, or of the baseline; empty for these",
-    "ci_low": "the interval of the difference: all intervals of the comparison hold together; its lower end",
-    "ci_high": "its upper end",
-    "p_value": "of the difference, two-sided, adjusted for all differences of the comparison",
-    "rank_best": "its best rank in any order of ties",
-    "rank_worst": "its worst",
-    "ranks_reached": "whether an order of ties is known that gives these ranks",
-    "rank_low": "1 + the number of systems that are shown to be better",
-    "rank_high": "the number of systems − the number of those that are shown to be worse",
-}
 
 #: The rows of a comparison, a row for each pair: the columns of TSV, CSV and Parquet and of `to_frame`.
 COMPARISON_COLUMNS = {
@@ -125,25 +105,6 @@ COMPARISON_COLUMNS = {
     "equal": "queries in which they are equal",
     "flip": "whether two tools name different winners because they break ties differently",
     "verdict": "all of that in sentences",
-}
-
-#: The keys of `Compared.to_dict`.
-COMPARISON_KEYS = {
-    "schema": "tiewise/comparison/1",
-    "version": "of Tiewise",
-    "runs": "name and file of each run",
-    "queries": "how many queries are compared",
-    "baseline": "the run that the others are compared with, or null",
-    "test": "max-t or tukey",
-    "confidence": "of the intervals; a difference is shown if its p-value is below 1 − confidence",
-    "orders": "whose ties one order breaks: independent, per-query or shared",
-    "seed": "of random draws",
-    "rankings": "for each measure `tau` (Kendall's τ between the systems by expected and by oblivious values) and "
-    "`rows`, the columns of a ranking",
-    "pairs": "every pair, or every run against the baseline (of more than 200 runs, against the best): the attributes "
-    "of `PairComparison`",
-    "unjudged": "with `--explain`: for each run the bounds over labels of unjudged documents",
-    "notes": "what a reader should know",
 }
 
 

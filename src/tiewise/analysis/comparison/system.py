@@ -17,7 +17,9 @@ from tiewise.analysis.comparison.distribution import Distribution, add_distribut
 from tiewise.analysis.comparison.shared_order import TiedDocuments, sample_shared_orders
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
+from tiewise.analysis.tool_values import queries_counted_by
 from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
+from tiewise.caching import cached_method
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics import engine
@@ -54,12 +56,7 @@ class System:
     def __init__(self, name: str, evaluation: Evaluation, report: Report):
         self.name, self.report, self._evaluation = name, report, evaluation
         self.estimates: Mapping[Measure, Estimates] = {measure: report.per_query(measure) for measure in report}
-        self._tied: dict[Measure, TiedGroups] = {}
         self._documents: dict[Measure, TiedDocuments] = {}
-        self._printed: dict[Measure, dict[str, PrintedValue]] = {}
-        self._sums: dict[Measure, Distribution] = {}
-        self._shared_sums: dict[Measure, Floats] = {}
-        self._judged: dict[int, tuple[float, float] | None] = {}
 
     @property
     def oblivious(self) -> str | None:
@@ -88,11 +85,10 @@ class System:
 
     # -- the order of ties --------------------------------------------------------------------------------------
 
+    @cached_method
     def tied(self, measure: Measure, kept: NDArray[np.bool_]) -> TiedGroups:
         """The tie groups whose order can change a measure, in the queries that are compared."""
-        if measure not in self._tied:
-            self._tied[measure] = TiedGroups(measure, self._evaluation.grouped(measure), kept)
-        return self._tied[measure]
+        return TiedGroups(measure, self._evaluation.grouped(measure), kept)
 
     def find_documents(self, kept: Mapping[Measure, NDArray[np.bool_]], *, across_queries: bool) -> None:
         """Find all documents of these groups, for each measure: an order for several runs needs them."""
@@ -115,45 +111,40 @@ class System:
         expected[self.kept(measure)] = self.estimates[measure].expected
         return self.tied(measure, kept).constant(expected)
 
+    @cached_method
     def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Distribution:
         """The distribution of the sum over queries in a random order of the run's ties."""
-        if measure not in self._sums:
-            tied = self.tied(measure, kept)
-            own_seed = [seed, *tied.digest]  # other runs have other orders, whatever their names
-            components = tied.components() if len(tied) <= MAX_GROUPS else None
-            if not len(tied):
-                found = Distribution.of_constant(0.0)
-            elif components is not None and all(one.arrangements is not None for one in components):
-                found = add_distributions(enumerate_components(components, [tied]), samples=self.draws, seed=own_seed)
-            else:
-                found = Distribution.of_samples(_sample_orders(tied, self._samples, own_seed))
-            self._sums[measure] = found.shift(self.constant(measure, kept))
-        return self._sums[measure]
+        tied = self.tied(measure, kept)
+        own_seed = [seed, *tied.digest]  # other runs have other orders, whatever their names
+        components = tied.components() if len(tied) <= MAX_GROUPS else None
+        if not len(tied):
+            found = Distribution.of_constant(0.0)
+        elif components is not None and all(one.arrangements is not None for one in components):
+            found = add_distributions(enumerate_components(components, [tied]), samples=self.draws, seed=own_seed)
+        else:
+            found = Distribution.of_samples(_sample_orders(tied, self._samples, own_seed))
+        return found.shift(self.constant(measure, kept))
 
+    @cached_method
     def sample_sums(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
-        if measure not in self._shared_sums:
-            added = sample_shared_orders(self.documents(measure), self._samples, seed)
-            self._shared_sums[measure] = added + self.constant(measure, kept)
-        return self._shared_sums[measure]
+        return sample_shared_orders(self.documents(measure), self._samples, seed) + self.constant(measure, kept)
 
     # -- judgments ----------------------------------------------------------------------------------------------
 
+    @cached_method
     def judged(self, k: int) -> tuple[float, float] | None:
         """The shares of its first k ranks that are judged, and that are not; None if only some tie groups are known.
 
         The two are below 1 together where lists are shorter.
         """
-        if k not in self._judged:
-            try:
-                each = self.report.at(Judged @ k).per_query(Judged @ k)
-            except InputError:
-                self._judged[k] = None
-            else:
-                listed = np.minimum(self._evaluation.ties.limit[self._are_in(each.queries)], k) / k
-                judged = float(each.expected.mean())
-                self._judged[k] = judged, float(listed.mean()) - judged
-        return self._judged[k]
+        try:
+            each = self.report.at(Judged @ k).per_query(Judged @ k)
+        except InputError:
+            return None
+        listed = np.minimum(self._evaluation.ties.limit[self._are_in(each.queries)], k) / k
+        judged = float(each.expected.mean())
+        return judged, float(listed.mean()) - judged
 
     def unjudged(self, measures: Sequence[Measure]) -> Unjudged | None:
         """The bounds over all labels of unjudged documents; None if only tie groups are known."""
@@ -165,21 +156,17 @@ class System:
 
     # -- tools --------------------------------------------------------------------------------------------------
 
+    @cached_method
     def printed(self, measure: Measure) -> dict[str, PrintedValue]:
         """What each known tool prints, and the value of the measure in each order that one of them uses."""
-        if not self._printed:
-            counted = self._evaluation.counted
-            if not all(counted.has(order, dtype) for order in TOOL_ORDERS for dtype in DTYPES):
-                return {}
-            table = self.report.oblivious_by_tool()
-            for one in self.estimates:
-                expected: dict[tuple[Measure, bool], Floats] = {}
-                self._printed[one] = {
-                    row.tool: PrintedValue(row.value, self._has_same_definition(one, row.tool, expected))
-                    for row in table
-                    if row.measure == one.name and row.value is not None
-                } | self._in_orders(one)
-        return self._printed[measure]
+        counted = self._evaluation.counted
+        if not all(counted.has(order, dtype) for order in TOOL_ORDERS for dtype in DTYPES):
+            return {}
+        return {
+            row.tool: PrintedValue(row.value, self._has_same_definition(measure, row.tool))
+            for row in self.report.select([measure]).oblivious_by_tool()
+            if row.value is not None
+        } | self._in_orders(measure)
 
     def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
         kept = self.kept(measure)
@@ -192,28 +179,23 @@ class System:
             if value is not None and not np.isnan(value[kept]).any()
         }
 
-    def _has_same_definition(self, measure: Measure, tool: str, expected: dict[tuple[Measure, bool], Floats]) -> bool:
-        """Whether a tool's definition and queries give the same expectation as ours here; `expected` is a cache."""
+    def _has_same_definition(self, measure: Measure, tool: str) -> bool:
+        """Whether a tool's definition and queries give the same expectation as ours here."""
         rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
         assert rule is not None
         if self.report.drops_self(TOOLS[tool]):
             return False
         own = rule.measure or measure
-        key = (own, rule.retrieved_only)
-        if key == (measure, False) and len(ours) == len(self._evaluation.qrels.queries):
-            expected[key] = ours.expected
-        grouped = self._evaluation.grouped(own, retrieved_only=rule.retrieved_only)
-        if key not in expected:
-            expected[key] = engine.expected(own, grouped)
-        kept = np.ones(grouped.n_queries, dtype=bool)
-        if rule.missing == "skip":
-            kept &= self._evaluation.ties.present
-        if rule.skips_no_relevant:
-            kept &= self._evaluation.grouped(own).relevant(own) > 0
-        each, mean = expected[key][kept], self.report[measure].expected
-        each = each[~np.isnan(each)]  # NaN: it is not defined there
+        is_ours = own == measure and not rule.retrieved_only and len(ours) == len(self._evaluation.qrels.queries)
+        each = ours.expected if is_ours else self._expected(own, rule.retrieved_only)
+        each = each[queries_counted_by(rule, own, self._evaluation) & ~np.isnan(each)]  # NaN: it is not defined there
+        mean = self.report[measure].expected
         assert mean is not None
         return bool(len(each)) and abs(measure.aggregation.of_values(each) - mean) < 1e-9
+
+    @cached_method
+    def _expected(self, measure: Measure, retrieved_only: bool) -> Floats:
+        return engine.expected(measure, self._evaluation.grouped(measure, retrieved_only=retrieved_only))
 
 
 def _sample_orders(tied: TiedGroups, samples: int, seed: Sequence[int]) -> Floats:

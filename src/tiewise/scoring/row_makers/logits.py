@@ -15,9 +15,8 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.results.wording import spell_option
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
-from tiewise.scoring.functions import exp_log_softmax, head, logit, score
+from tiewise.scoring.functions import exp_log_softmax, head, logit, require_class, score
 from tiewise.scoring.ids import IdsLike
-from tiewise.scoring.options import as_int
 from tiewise.scoring.row_makers.levels import LEVELS, name_row, resolve_levels
 
 __all__ = ["FUNCTIONS", "logits"]
@@ -100,7 +99,7 @@ def _score_levels(
     first = None if reference is None else _check_reference(_as_logits(reference, "reference"), own)
     fn, index = _resolve_function(fn, own.ndim), 1 if positive is None else positive
     if own.ndim == 2 and fn in ("sigmoid", "identity"):  # classes that do not compete
-        _require_class(index, own.shape[1])
+        index = require_class(index, own.shape[1])
         own, again, first = (None if one is None else one[:, index] for one in (own, again, first))
     found: dict[str, Any] = {
         "type": dtype_name(own.dtype),
@@ -124,12 +123,6 @@ def _resolve_function(fn: str | None, ndim: int) -> str:
     if ndim == 1 and "softmax" in fn:
         raise InputError(f"{spell_option('fn', fn)} needs two logits a pair or more, and there is one.")
     return fn
-
-
-def _require_class(positive: Any, classes: int) -> None:
-    index = as_int(positive)
-    if index is None or not 0 <= index < classes:
-        raise InputError(f"positive must be the index of a class, 0 to {classes - 1}, not {positive!r}.")
 
 
 def _score_native(own: Array, fn: str, positive: int) -> Array:

@@ -9,10 +9,10 @@ from typing import Any
 
 from tiewise.errors import InputError
 from tiewise.results.optional import need
-from tiewise.scoring.backends import Array, Backend, Rows, backend_of, dtype_name, is_low_precision
-from tiewise.scoring.blocks import split
+from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.options import SCORE_DTYPES
 from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
+from tiewise.scoring.spans import Rows, split
 from tiewise.scoring.storage import Storage, make_storage
 
 __all__ = ["SCORES", "STORAGE", "Setup", "bytes_per_vector", "default_setups", "shorten", "store"]
@@ -150,22 +150,18 @@ class Float8(Storage):
         return cls(codes, scale)
 
     def take(self, rows: Rows) -> Array:
-        """Some rows, decoded."""
         at = self.backend.as_index(rows)
         numbers = self.codes[at].view(_dtype(self.backend, "float8"))
         return self.backend.cast(numbers, self.dtype) * self.scale[at]
 
     def cut(self, dims: int) -> Storage:
-        """The first dimensions."""
         return Float8(self.codes[:, :dims], self.scale)
 
     def to(self, backend: Backend) -> Storage:
-        """The codes on another device."""
         return Float8(backend.to_device(self.codes), backend.to_device(self.scale))
 
     @property
     def nbytes(self) -> int:
-        """The bytes of codes and scales."""
         return self.n * (self.dims + 4)
 
 

@@ -11,16 +11,17 @@ import numpy as np
 
 from tiewise.analysis.protocols import Row
 from tiewise.caching import cached_property
+from tiewise.data.columns import project
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.memory_run import MemoryRun
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
-from tiewise.scoring.blocks import split
 from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.ids import Ids, IdsLike
 from tiewise.scoring.options import require_int
 from tiewise.scoring.quantised import BLOCK, Quantized
 from tiewise.scoring.row_makers.setups import Setup, bytes_per_vector, default_setups, shorten, store
+from tiewise.scoring.spans import split
 from tiewise.ties.counted import Counted, Request, RunSource
 
 __all__ = ["FUNCTIONS", "VectorRun", "vectors"]
@@ -68,8 +69,10 @@ def vectors(
         raise InputError(f"fn={fn!r} is not possible here. Use one of: {', '.join(FUNCTIONS)}.")
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
     given = _Vectors(queries, docs, query_ids, doc_ids, encoders or {}, fn, lengths[0])
-    default = default_setups(given.docs.shape[1], encoders or ())
-    chosen = default if names is None else list(map(Setup.parse, _as_list(names)))
+    if names is None:
+        chosen = default_setups(given.docs.shape[1], encoders or ())
+    else:
+        chosen = [Setup.parse(name) for name in ([names] if isinstance(names, (str, Setup)) else names)]
     runs = {str(setup): VectorRun(given, setup) for setup in chosen}  # an error now, not after minutes
     exact = next((name for name, run in runs.items() if (run.setup.docs, run.setup.encoder) == ("float32", None)), None)
     notes = {} if exact is None else {exact: _note_rounded(given.queries, given.docs)}
@@ -83,10 +86,6 @@ def vectors(
         )
         for name, run in runs.items()
     }
-
-
-def _as_list(names: Iterable[str]) -> list[str]:
-    return [names] if isinstance(names, (str, Setup)) else list(names)
 
 
 class VectorRun(RunSource):
@@ -268,15 +267,11 @@ def _find_rounding(matrix: Array) -> str | None:
     backend, name = backend_of(matrix), dtype_name(matrix.dtype)
     if is_low_precision(name):
         return name
-    kinds, is_whole = {"bfloat16", "float16"}, True
+    kinds, is_whole = ["bfloat16", "float16"], True  # most numbers of bfloat16 are also float16
     for rows in split(slice(0, len(matrix)), max(BLOCK // matrix.shape[1], 1)):
-        block = np.ascontiguousarray(backend.to_numpy(matrix[rows]), dtype=np.float32)
+        block = np.asarray(backend.to_numpy(matrix[rows]), dtype=np.float64)
         is_whole = is_whole and bool((block == np.trunc(block)).all())
-        with np.errstate(over="ignore"):
-            if (block.astype(np.float16) != block).any():
-                kinds.discard("float16")
-        if (block.view(np.uint32) & 0xFFFF).any():  # bfloat16 is the first half of float32
-            kinds.discard("bfloat16")
+        kinds = [kind for kind in kinds if (project(block, kind) == block).all()]
         if not kinds:
             return None
-    return None if is_whole else min(kinds)  # most numbers of bfloat16 are also float16
+    return None if is_whole else kinds[0]
