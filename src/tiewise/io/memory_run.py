@@ -16,10 +16,12 @@ from tiewise.data.columns import positions
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
-from tiewise.errors import InputError
 from tiewise.io import streaming
-from tiewise.io.streaming import Counting, StreamedRun
-from tiewise.ties.counted import Counted, Request, count_lists
+from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
+from tiewise.io.text import reader
+from tiewise.ties.counted import Counted, Request, RunSource, count_lists
+from tiewise.ties.groups import TieGroups
+from tiewise.ties.orders import TOOL_ORDERS, check_orders
 
 __all__ = ["DictRun", "MemoryRun"]
 
@@ -92,7 +94,7 @@ class MemoryRun(StreamedRun):
         block.read_rows(list(run.queries[lists]), np.array(offsets), ids, places, run.value[rows], rank)
 
 
-class DictRun(StreamedRun):
+class DictRun(RunSource):
     """A run in the user's dictionary of dictionaries.
 
     >>> DictRun({"q1": {"d1": 0.5}}).rows()
@@ -101,31 +103,72 @@ class DictRun(StreamedRun):
 
     is_constant = False  # the user may change the dictionary
 
-    def __init__(self, table: Mapping[Any, Mapping[Any, float]]):
+    def __init__(self, table: dict[Any, Any]):
         self._table = table
-        self._threads = 1  # Python objects are read by one thread at a time
 
     def rows(self) -> Run:
         """The same run as columns."""
         return Run.from_dict(self._table)
 
-    def _read(self, counting: Counting) -> bool:
-        return not counting.needs_ranks and counting.count(self._parts(), _load_lists)
-
-    def _parts(self) -> Iterator[list[tuple[Any, Any]]]:
-        """Lists in parts of about `streaming.ROWS` rows."""
-        part: list[tuple[Any, Any]] = []
-        n_rows = 0
-        for item in self._table.items():
-            part.append(item)
-            n_rows += len(item[1]) if isinstance(item[1], dict) else 1
-            if n_rows >= streaming.ROWS:
-                yield part
-                part, n_rows = [], 0
-        if part:
-            yield part
+    def _count(self, request: Request) -> Counted:
+        check_orders(request.orders)
+        is_plain = request.score_dtype is None and not request.judged_only and request.scores is None
+        if is_plain and not request.fingerprint_limit and "rank" not in request.orders:
+            lists = reader().Lists(judgments(request.qrels), pool(request.qrels))
+            if lists.read(self._table):
+                return _counted(lists, request)
+        return count_lists(self.rows(), request)  # which says what is wrong
 
 
-def _load_lists(block: Any, part: list[tuple[Any, Any]]) -> None:
-    if not block.read_lists(part):
-        raise InputError("An id is not text, or a score is not a number.")  # `Run` names it
+def _counted(lists: Any, request: Request) -> Counted:
+    """Lists that were counted for all orders of tools, and as float64 and float32."""
+    tied_rows, equal_neighbours, *trend = lists.totals()
+    return Counted(
+        _Views(lists, request),
+        n_rows=lists.n_rows,
+        tied_rows=tied_rows,
+        equal_share=equal_neighbours / max(lists.n_rows - lists.n_lists, 1),
+        found=lists.found,
+        n_queries=lists.n_lists,
+        queries=tuple(lists.queries),
+        docs=tuple(lists.docs),
+        has_self=lists.has_self,
+        trend=Trend(*trend),
+    )
+
+
+class _Views(Mapping[str, TieGroups]):
+    """Tie groups by score type, made when they are looked at."""
+
+    def __init__(self, lists: Any, request: Request):
+        self._lists, self._request = lists, request
+        self._made: dict[str, TieGroups] = {}
+
+    def __getitem__(self, dtype: str) -> TieGroups:
+        if dtype not in self._made:
+            if dtype not in self._request.dtypes:
+                raise KeyError(dtype)
+            score, start, size, lowest, lowest_size, *before = self._lists.groups(dtype == "float32")
+            orders = dict(zip(TOOL_ORDERS, before, strict=True))
+            self._made[dtype] = TieGroups(
+                qrels=self._request.qrels,
+                score=score,
+                start=start,
+                size=size,
+                length=self._lists.length,
+                present=self._lists.present,
+                lowest=lowest,
+                lowest_size=lowest_size,
+                before={order: orders[order] for order in self._request.orders},
+                unjudged=frozenset(self._lists.unjudged),
+            )
+        return self._made[dtype]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._request.dtypes)
+
+    def __len__(self) -> int:
+        return len(self._request.dtypes)
+
+    def __reduce__(self) -> tuple[type[dict[str, TieGroups]], tuple[dict[str, TieGroups]]]:
+        return dict, (dict(self),)

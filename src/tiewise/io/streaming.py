@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats, project, ranges
+from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Trend
 from tiewise.data.source import Source
@@ -27,7 +28,7 @@ from tiewise.ties.fingerprints import Fingerprints
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import NO_RANKS, check_orders
 
-__all__ = ["THREADS", "Counting", "StreamedRun"]
+__all__ = ["THREADS", "Counting", "StreamedRun", "judgments", "pool"]
 
 MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -149,7 +150,7 @@ class Counting:
         self.needs_ranks = "rank" in orders
         self._limit = request.fingerprint_limit
         self._is_whole = scores is None  # not one shard of several
-        self._judged = _judged(qrels)
+        self._judged = judgments(qrels)
         self.clear()
 
     def clear(self) -> None:
@@ -298,10 +299,15 @@ def _until_error(parts: Iterable[Any]) -> Iterator[Any]:
         yield error
 
 
-def _judged(qrels: Qrels) -> Any:
+def judgments(qrels: Qrels) -> Any:
     """The judgments as the compiled reader looks them up."""
+    return qrels.derived("reader", lambda: _compile(qrels, qrels.documents, qrels.offsets))
 
-    def prepare() -> Any:
-        return reader().Judged(list(qrels.queries), np.array(qrels.offsets), *qrels.documents.compiled())
 
-    return qrels.derived("reader", prepare)
+def pool(qrels: Qrels) -> Any | None:
+    """All judged documents of the same queries, if the judgments are only some of them."""
+    return None if qrels.pool is None else qrels.derived("reader pool", lambda: _compile(qrels, *qrels.pool))
+
+
+def _compile(qrels: Qrels, documents: Documents, offsets: Codes) -> Any:
+    return reader().Judged(list(qrels.queries), np.array(offsets), *documents.compiled())
