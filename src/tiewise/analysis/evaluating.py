@@ -70,8 +70,8 @@ def report_of(evaluation: Evaluation, measures: list[Measure]) -> Report:
     if evaluation.counted.complete and not options.complete:
         options = replace(options, complete=True)
         evaluation = Evaluation(evaluation.counted, options, evaluation.source, evaluation.qrels)
-    absent = [evaluation.qrels.queries[place] for place in np.flatnonzero(~evaluation.ties.present).tolist()]
-    if absent and options.missing == "error":
+    absent = [] if options.missing != "error" else evaluation.absent
+    if absent:
         number = count_noun(len(absent), "judged query is", "judged queries are")
         raise InputError(f"{number} missing from the run: {list_examples(absent)}.")
     return Report(evaluation, evaluation.estimates(measures))

@@ -87,7 +87,10 @@ class Report(Result):
 
     def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
         self._evaluation, self._estimates = evaluation, dict(estimates)
-        self._means = {measure: found.mean() for measure, found in self._estimates.items()}
+
+    @cached_property
+    def _means(self) -> dict[Measure, Estimate]:
+        return {measure: found.mean() for measure, found in self._estimates.items()}
 
     @property
     def measures(self) -> tuple[Measure, ...]:
