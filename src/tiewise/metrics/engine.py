@@ -36,9 +36,10 @@ from tiewise.results.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
-    from tiewise.metrics.enumeration import PartStatistics
+    from tiewise.metrics.enumeration import Laws
 
 __all__ = [
+    "Parts",
     "divisors",
     "estimates",
     "estimates_of",
@@ -228,7 +229,7 @@ class _Computation:
         self.measures, self.grouped, self.sampling = measures, grouped, sampling
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
-        self._parts: dict[int, PartStatistics] = {}  # by row: of what has no closed form
+        self._parts: dict[int, Laws] = {}  # by row: of what has no closed form
         #: By row: whether mean and variance of a part have a closed form.
         self._closed: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
 
@@ -400,11 +401,11 @@ class _Computation:
     @cached_property
     def _closed_form(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
-        mean, variance = np.zeros((2, *self._inside.shape))
+        mean, variance = np.zeros((2, *self.inside.shape))
         known: dict[tuple[int, bytes, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
         for row, measure in enumerate(self.measures):
             groups = self._mixed[row].nonzero()[0]
-            for block in self._sums[row].blocks(groups, self._inside[row, groups], known):
+            for block in self._sums[row].blocks(groups, self.inside[row, groups], known):
                 e, var = measure.moments(block)
                 mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
         return mean, variance
@@ -425,7 +426,7 @@ class _Computation:
         searched = self._mixed[row, :-1] & self._has_open_extremes[self.grouped.group_query]
         is_open = ~(has_mean & has_variance) | searched
         if np.count_nonzero(is_open):
-            self._parts[row] = parts = self._summarize_parts(row, np.where(is_open, self._inside[row], 0))
+            self._parts[row] = parts = self._find_laws(row, is_open & self._mixed[row, :-1])
             mean[:] = np.where(has_mean, mean, parts.mean)
             variance[:] = np.where(has_variance, variance, parts.variance)
 
@@ -434,7 +435,7 @@ class _Computation:
         return [self.grouped.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
 
     @cached_property
-    def _inside(self) -> Codes:
+    def inside(self) -> Codes:
         """How many ranks of each group lie within the depth, (n_measures, n_groups)."""
         grouped = self.grouped
         inside = np.minimum(self.depth[:, grouped.group_query] - grouped.group_start, grouped.group_size)
@@ -446,7 +447,7 @@ class _Computation:
         mixed = np.zeros((len(self.measures), len(self.grouped.first) + 1), dtype=bool)
         for own, sums, measure in zip(mixed[:, :-1], self._sums, self.measures, strict=True):
             own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
-        mixed[:, :-1] &= self._inside > 0
+        mixed[:, :-1] &= self.inside > 0
         return mixed
 
     @cached_property
@@ -458,7 +459,7 @@ class _Computation:
         is_open = ~(has_mean & has_variance) | self._has_open_extremes
         if np.count_nonzero(is_open):
             mixed = grouped.is_mixed(*measure.kinds(grouped)) & is_open[grouped.group_query]
-            self._parts[0] = parts = self._summarize_parts(0, np.where(mixed, self._inside[0], 0))
+            self._parts[0] = parts = self._find_laws(0, mixed)
             one = measure.values(grouped.worst(measure))  # where no order changes the value
             found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
             mean, variance = np.where(has_mean, mean, found[0]), np.where(has_variance, variance, found[1])
@@ -466,25 +467,12 @@ class _Computation:
 
     # -- without a closed form ----------------------------------------------------------------------------------------
 
-    def _summarize_parts(self, row: int, inside: Codes) -> PartStatistics:
-        from tiewise.metrics.enumeration import summarize_parts
+    def _find_laws(self, row: int, groups: NDArray[np.bool_]) -> Laws:
+        """The laws of the parts that have some of the tie groups."""
+        from tiewise.metrics.enumeration import find_laws
 
-        measure = self.measures[row]
-        keys, unjudged_key = measure.kinds(self.grouped)
-
-        def bind(grouped: GroupedJudgments) -> Callable[[Order], Floats]:
-            alone = _Computation([measure], grouped)
-            return lambda order: alone.part_values(order)[0]
-
-        return summarize_parts(
-            bind,
-            self.grouped,
-            keys=keys,
-            unjudged_key=unjudged_key,
-            inside=inside,
-            by_group=measure.additive,
-            sampling=self.sampling,
-        )
+        parts = Parts(self.measures[row], self.grouped)
+        return find_laws(parts, np.where(groups, self.inside[row], 0), self.sampling)
 
     def part_values(self, order: Order) -> Floats:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
@@ -530,14 +518,14 @@ class _Computation:
         low, high = self._closed_extremes
         return np.isnan(low) | np.isnan(high)
 
-    def _most_extreme(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _most_extreme(self, parts: Laws, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The lowest and the highest value of all orders that were tried, for each tied query."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         if not self.measure.additive:
             return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
         mixed, order = self._mixed, grouped.worst(self.measure)
         fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
-        extremes = np.where(mixed[:, None, :-1], np.array(parts.extremes), 0.0)
+        extremes = np.where(mixed[:, None, :-1], np.array([parts.minimum, parts.maximum]), 0.0)
         totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
         seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
         return np.fmin(low, seen[0]), np.fmax(high, seen[1])
@@ -552,6 +540,40 @@ class _Computation:
         certain = np.where(above[:, grouped.group], 0.0, self._terms(order))
         total = segment_sum(grouped.group_query, np.where(above, means, 0.0), grouped.n_queries)
         return (self._divide(order.sum(certain)) + self._divide(total, with_base=False))[0]
+
+
+class Parts:
+    """The parts of lists in which the order of ties may change a measure: tie groups if it is a sum, else the lists."""
+
+    def __init__(self, measure: Measure, grouped: GroupedJudgments):
+        self.measure, self.grouped, self.by_group = measure, grouped, measure.additive
+        self._computation = _Computation([measure], grouped)
+        self.keys, self.unjudged_key = measure.kinds(grouped)  #: documents of one key cannot be told apart
+        self.part = np.arange(len(grouped.first)) if self.by_group else grouped.group_query  #: of each tie group
+        self.n_parts = len(grouped.first) if self.by_group else grouped.n_queries
+
+    @cached_property
+    def inside(self) -> Codes:
+        """The ranks of each tie group that matter, 0 if its order does not."""
+        mixed = self.grouped.is_mixed(self.keys, self.unjudged_key)
+        return np.where(mixed, self._computation.inside[0], 0)
+
+    def values(self, order: Order) -> Floats:
+        """The value of each part in one order: of each tie group before it is divided, or of each query."""
+        return self._computation.part_values(order)[0]
+
+    def divide(self, values: Floats) -> Floats:
+        """What parts of some values add to those of their queries."""
+        return (
+            safe_divide(values, divisors(self.measure, self.grouped)[self.grouped.group_query])
+            if self.by_group
+            else values
+        )
+
+    def select(self, places: Codes) -> tuple[Parts, Codes]:
+        """The parts of some queries, given by their places in ascending order, and the indices of their tie groups."""
+        some, groups = self.grouped.select(places)
+        return (self if some is self.grouped else Parts(self.measure, some)), groups
 
 
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:

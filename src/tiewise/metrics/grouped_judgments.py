@@ -264,10 +264,10 @@ class GroupedJudgments:
         return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
 
     @cached_property
-    def _places(self) -> tuple[Codes, Codes]:
-        """How many judged documents of its group stand before each document, and how many after it."""
-        place = np.arange(len(self.group)) - self.first[self.group]
-        return place, self.n_judged[self.group] - 1 - place
+    def offset(self) -> Codes:
+        """How many judged documents of its group stand before each document, by descending label, (n_documents,)."""
+        offset: Codes = np.arange(len(self.group)) - self.first[self.group]
+        return offset
 
     def _sorted(self, which: str, measure: Measure) -> Order:
         key, rows = measure.sort_key(self), self.rows
@@ -279,7 +279,8 @@ class GroupedJudgments:
             key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
-        place, back = self._places
+        place = self.offset
+        back = self.n_judged[self.group] - 1 - place
         if which == "best":
             rank = self.start + np.where(key >= 0, 1 + place, self.size - back)
         else:
