@@ -17,9 +17,8 @@ about one size, so that memory stays bounded and sums are taken pairwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
+from tiewise.metrics.cut_lists import LastGroups, reaches_last_group, untie_last_group
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order, Stack
@@ -44,10 +44,8 @@ __all__ = [
     "estimates",
     "estimates_of",
     "expected",
-    "expected_with_last_group",
     "group",
     "group_means",
-    "knows_cut",
     "linear_moments",
     "mean_and_variance",
     "moments",
@@ -94,31 +92,6 @@ def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
     return _Computation([measure], grouped).all_group_means()[0]
 
 
-def expected_with_last_group(
-    measure: Measure,
-    grouped: GroupedJudgments,
-    above: Codes,
-    filled: GroupedJudgments,
-    order: Literal["best", "worst"],
-    sampling: Sampling = SAMPLING,
-) -> Floats:
-    """The expectation in some queries if their last tie group held other documents, in a fixed order.
-
-    `filled` has these queries, with those documents. The tied groups above the last one, `above` of `grouped`, stay in
-    random order. Their expectations are those that were computed for `grouped`.
-    """
-    if not measure.additive:
-        return expected(measure, _untie_last_group(measure, filled.ties), sampling)
-    computation = _Computation([measure], filled)
-    if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
-        return computation.with_last_group(order, computation.group_means[0])
-    if measure not in grouped.means:
-        grouped.means[measure] = _Computation([measure], grouped).group_means[0]
-    means = np.zeros(len(filled.first))
-    means[filled.above_last] = grouped.means[measure][above]  # both hold the same groups, in the same order
-    return computation.with_last_group(order, means)
-
-
 def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """What a measure is divided by, for each query; a measure may return one number for all."""
     found, n = np.asarray(measure.divisor(grouped), dtype=np.float64), grouped.n_queries
@@ -128,17 +101,6 @@ def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
             f"one for each of the {count_noun(n, 'query', 'queries')}."
         )
     return np.broadcast_to(found, (n,))
-
-
-def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
-    """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
-    query = ties.qrels.query
-    rows = np.flatnonzero((ties.size > 0) & (ties.start == ties.last_start[query]))
-    rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
-    start, size = ties.start.copy(), ties.size.copy()
-    start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
-    size[rows] = 1
-    return GroupedJudgments(replace(ties, start=start, size=size))
 
 
 def estimates(
@@ -158,12 +120,14 @@ def estimates_of(
 ) -> dict[Measure, Estimates]:
     """The same for several measures, which share most of the work.
 
-    With `truncated`, measures of which this `knows_cut` have bounds for lists that may be truncated, too.
+    With `truncated`, they have bounds for lists that may be truncated, too.
     """
     found = {}
     for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
-        each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
-        for measure, one in zip(batch, each, strict=True):
+        computation = _Computation(batch, grouped, sampling)
+        each = computation.statistics(oblivious)
+        cuts = computation.bounds(np.array([one.mean for one in each])) if truncated else [None] * len(batch)
+        for measure, one, cut in zip(batch, each, cuts, strict=True):
             aggregation = measure.aggregation
             is_geometric = aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
             found[measure] = Estimates(
@@ -175,26 +139,20 @@ def estimates_of(
                 variance=one.variance,
                 oblivious=one.oblivious,
                 residual=measure.residual(grouped),
-                cut=one.cut,
+                cut=cut,
                 method=one.method,
                 aggregation=aggregation,
-                powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
+                powers=partial(_estimates_of_power, measure, grouped, sampling, truncated) if is_geometric else None,
                 limits=measure.limits,
             )
     return found
 
 
-def _estimates_of_power(measure: Measure, grouped: GroupedJudgments, sampling: Sampling, exponent: float) -> Estimates:
-    return estimates(measure.to_power(exponent), grouped, sampling=sampling)
-
-
-def knows_cut(measure: Measure, grouped: GroupedJudgments) -> bool:
-    """Whether `estimates_of` has the bounds of a measure for lists that may be truncated.
-
-    It must be a sum of the form of Eq. (1), in which documents of higher labels are worth at least as much.
-    """
-    is_eq_1 = type(measure).terms is Measure.terms and measure.value_range is None
-    return is_eq_1 and measure.sorts_by_label and grouped.ties.condensed_end is None
+def _estimates_of_power(
+    measure: Measure, grouped: GroupedJudgments, sampling: Sampling, truncated: bool, exponent: float
+) -> Estimates:
+    power = measure.to_power(exponent)
+    return estimates_of([power], grouped, sampling=sampling, truncated=truncated)[power]
 
 
 def _batches(
@@ -216,7 +174,6 @@ class _Statistics(NamedTuple):
     maximum: Floats
     oblivious: Floats | None
     method: Methods | None
-    cut: tuple[Floats, Floats] | None = None
 
 
 class _Computation:
@@ -269,8 +226,8 @@ class _Computation:
 
     # -- all orders ---------------------------------------------------------------------------------------------------
 
-    def statistics(self, oblivious: str | None, *, truncated: bool = False) -> list[_Statistics]:
-        """All statistics of each query, of each measure; with `truncated`, bounds for truncated lists too."""
+    def statistics(self, oblivious: str | None) -> list[_Statistics]:
+        """All statistics of each query, of each measure."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         for measure in self.measures:
             _check_depth(measure, grouped)
@@ -279,18 +236,11 @@ class _Computation:
             some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
             values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
             return self._summarize(values, oblivious, *(x[None, tied] for x in self.list_moments if len(tied)))
-        known = [truncated and knows_cut(measure, grouped) for measure in self.measures]
-        stack = grouped.stack(self.measure, oblivious, truncated=any(known))
+        stack = grouped.stack(self.measure, oblivious)
         terms = self._stack_terms(stack)
         values = self._divide(stack.order.sum(terms), stack.query)
-        expected = self._expected(stack, terms)
-        moments = (expected[:, : len(tied)], self._tied_variance()) if len(tied) else ()
-        found = self._summarize(values, oblivious, *moments)
-        if len(stack.truncated):
-            cuts = self._bounds(np.array([one.mean for one in found]), stack.truncated, expected[:, len(tied) :])
-            each = zip(found, cuts, known, strict=True)
-            found = [one._replace(cut=cut) if is_known else one for one, cut, is_known in each]
-        return found
+        moments = (self._expected(terms), self._tied_variance()) if len(tied) else ()
+        return self._summarize(values, oblivious, *moments)
 
     def _summarize(self, values: Floats, oblivious: str | None, *moments: Floats) -> list[_Statistics]:
         """The statistics from the values of the best, oblivious and worst orders, and moments of queries with ties."""
@@ -345,7 +295,8 @@ class _Computation:
         stack = self.grouped.stack(self.measure, None)
         terms = self._stack_terms(stack)
         found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
-        found[:, self.grouped.tied_queries] = self._expected(stack, terms)
+        if len(self.grouped.tied_queries):
+            found[:, self.grouped.tied_queries] = self._expected(terms)
         return found
 
     def _stack_terms(self, stack: Stack) -> Floats:
@@ -354,16 +305,16 @@ class _Computation:
             return self._terms(stack.order)
         return np.concatenate([self._terms(order)[:, documents] for order, documents in stack.parts], axis=1)
 
-    def _expected(self, stack: Stack, terms: Floats) -> Floats:
-        """Eq. (2), for the last lists of a stack: those with ties, then those that may be truncated."""
-        means = self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
-        self.grouped.means.update(zip(self.measures, means, strict=True))
+    def _expected(self, terms: Floats) -> Floats:
+        """Eq. (2), for each query with ties, from the terms of a stack, which ends with the worst order of these."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
+        (groups, _), documents, place = grouped.tied_groups, grouped.tied_documents, grouped.place_among_tied
+        group = grouped.group[documents]
         # Where a group is not mixed, any order will do.
-        certain = np.where(self._mixed[:, stack.group], 0.0, terms[:, stack.first :])
-        lists = stack.query[stack.n_fixed :]
-        fixed = segment_sum(stack.order.segment[stack.first :] - stack.n_fixed, certain, len(lists))
-        total = segment_sum(stack.list_of_group, means[:, stack.groups], len(lists))
-        return self._divide(fixed, lists) + self._divide(total, lists, with_base=False)
+        certain = np.where(self._mixed[:, group], 0.0, terms[:, terms.shape[1] - len(group) :])
+        fixed = segment_sum(place[grouped.group_query[group]], certain, len(tied))
+        total = segment_sum(place[grouped.group_query[groups]], self.group_means[:, groups], len(tied))
+        return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
 
     def _tied_variance(self) -> Floats:
         """Eq. (3), for each query with ties."""
@@ -372,19 +323,6 @@ class _Computation:
         place = grouped.place_among_tied[grouped.group_query[groups]]
         squares = segment_sum(place, self.group_moments[1][:, groups], len(tied))
         return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
-
-    def _bounds(self, expected: Floats, truncated: Codes, filled: Floats) -> list[tuple[Floats, Floats] | None]:
-        """Bounds on the expectation if lists were truncated in their last tie group; None if no measure looks there.
-
-        `filled` has the expectations with the worst and the best documents in the last tie groups of these queries.
-        """
-        reached = self.depth[:, truncated] > self.grouped.ties.last_start[truncated]
-        here, low, high = expected[:, truncated], filled[:, : len(truncated)], filled[:, len(truncated) :]
-        lower, upper = expected.copy(), expected.copy()
-        lower[:, truncated] = np.where(reached, np.minimum(here, low), here)
-        upper[:, truncated] = np.where(reached, np.maximum(here, high), here)
-        bounds = zip(lower, upper, np.logical_or.reduce(reached, axis=1).tolist(), strict=True)
-        return [(low, high) if is_reached else None for low, high, is_reached in bounds]
 
     @property
     def group_means(self) -> Floats:
@@ -395,7 +333,7 @@ class _Computation:
 
     def all_group_means(self) -> Floats:
         """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        mixed, worst = self._mixed[:, :-1], self.grouped.worst(self.measure)
+        mixed, worst = self._mixed, self.grouped.worst(self.measure)
         return np.where(mixed, self.group_means, self.part_values(worst))
 
     @cached_property
@@ -423,10 +361,10 @@ class _Computation:
     def _fill_moments(self, row: int, mean: Floats, variance: Floats) -> None:
         """Enumerate or sample the orders of tie groups where a measure has no closed form, or needs their extremes."""
         has_mean, has_variance = self._closed[row] = ~np.isnan(mean), ~np.isnan(variance)
-        searched = self._mixed[row, :-1] & self._has_open_extremes[self.grouped.group_query]
+        searched = self._mixed[row] & self._has_open_extremes[self.grouped.group_query]
         is_open = ~(has_mean & has_variance) | searched
         if np.count_nonzero(is_open):
-            self._parts[row] = parts = self._find_laws(row, is_open & self._mixed[row, :-1])
+            self._parts[row] = parts = self._find_laws(row, is_open & self._mixed[row])
             mean[:] = np.where(has_mean, mean, parts.mean)
             variance[:] = np.where(has_variance, variance, parts.variance)
 
@@ -443,11 +381,11 @@ class _Computation:
 
     @cached_property
     def _mixed(self) -> NDArray[np.bool_]:
-        """Whether the order of a group matters, within the depth; the last column is for documents of no group."""
-        mixed = np.zeros((len(self.measures), len(self.grouped.first) + 1), dtype=bool)
-        for own, sums, measure in zip(mixed[:, :-1], self._sums, self.measures, strict=True):
+        """Whether the order of a group matters, within the depth, (n_measures, n_groups)."""
+        mixed = np.zeros((len(self.measures), len(self.grouped.first)), dtype=bool)
+        for own, sums, measure in zip(mixed, self._sums, self.measures, strict=True):
             own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
-        mixed[:, :-1] &= self.inside > 0
+        mixed &= self.inside > 0
         return mixed
 
     @cached_property
@@ -525,21 +463,76 @@ class _Computation:
             return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
         mixed, order = self._mixed, grouped.worst(self.measure)
         fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
-        extremes = np.where(mixed[:, None, :-1], np.array([parts.minimum, parts.maximum]), 0.0)
+        extremes = np.where(mixed[:, None], np.array([parts.minimum, parts.maximum]), 0.0)
         totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
         seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
         return np.fmin(low, seen[0]), np.fmax(high, seen[1])
 
     # -- lists that may be truncated ----------------------------------------------------------------------------------
 
-    def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
-        """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
-        grouped, measure = self.grouped, self.measure
-        order = grouped.best(measure) if which == "best" else grouped.worst(measure)
-        above = self._mixed[:, :-1] & grouped.above_last
-        certain = np.where(above[:, grouped.group], 0.0, self._terms(order))
-        total = segment_sum(grouped.group_query, np.where(above, means, 0.0), grouped.n_queries)
-        return (self._divide(order.sum(certain)) + self._divide(total, with_base=False))[0]
+    def bounds(self, expected: Floats) -> list[tuple[Floats, Floats] | None]:
+        """Bounds on the expectations if lists were truncated inside their last tie group; None if none can have been.
+
+        A measure that a better document can lower is only known to lie in its range. NaN: no bounds are known.
+        """
+        grouped = self.grouped
+        reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
+        is_reached = np.logical_or.reduce(reached, axis=1)
+        if not np.count_nonzero(is_reached):
+            return [None] * len(self.measures)
+        if len(self.measures) > 1 and grouped.ties.condensed_end is not None:  # the length of a list depends on them
+            alone = (_Computation([measure], grouped, self.sampling) for measure in self.measures)
+            return [one.bounds(mean[None])[0] for one, mean in zip(alone, expected, strict=True)]
+        low, high = self._filled_bounds(np.flatnonzero(np.logical_or.reduce(reached)), expected)
+        low, high = np.where(reached, low, expected), np.where(reached, high, expected)
+        return [(x, y) if own else None for x, y, own in zip(low, high, is_reached.tolist(), strict=True)]
+
+    def _filled_bounds(self, places: Codes, expected: Floats) -> tuple[Floats, Floats]:
+        """The same for some queries; elsewhere they are the expectations."""
+        measure, part = self.measure, self.measure.part
+        lower, upper = expected.copy(), expected.copy()
+        if part is not None:
+            lower[0], upper[0] = self._sum_bounds(part)
+            return np.minimum(lower, expected), np.maximum(upper, expected)
+        known = {
+            row: one.value_range or (np.nan, np.nan)
+            for row, one in enumerate(self.measures)
+            if one.value_range is not None or not one.sorted_extremes
+        }
+        last = LastGroups(self.grouped, places) if len(known) < len(self.measures) else None
+        for filled in last.fill(self.measures, "worst") if last else ():
+            lower[:, places] = np.minimum(lower[:, places], self._with_last_group(last, filled, filled.worst(measure)))
+        for filled in last.fill(self.measures, "best") if last else ():
+            upper[:, places] = np.maximum(upper[:, places], self._with_last_group(last, filled, filled.best(measure)))
+        for row, (low, high) in known.items():
+            lower[row, places], upper[row, places] = low, high
+        return lower, upper
+
+    def _with_last_group(self, last: LastGroups, filled: GroupedJudgments, order: Order) -> Floats:
+        """The expectations with other documents in the last tie groups, which are in one order; others are random."""
+        if not self.measure.additive:
+            untied = untie_last_group(self.measure, filled.ties)
+            return _Computation(self.measures, untied, self.sampling).expectation()
+        there = _Computation(self.measures, filled)
+        if np.array_equal(there.depth, self.depth[:, last.places]):  # the groups above the last one add the same
+            random, means = np.zeros((2, len(self.measures), len(filled.first)))
+            random[:, filled.above_last] = self._mixed[:, last.above]  # both hold the same groups, in the same order
+            means[:, filled.above_last] = self.group_means[:, last.above]
+        else:
+            random = there._mixed & filled.above_last
+            means = np.where(random, there.group_means, 0.0)
+        certain = order.sum(np.where(random[:, filled.group], 0.0, there._terms(order)))
+        total = segment_sum(filled.group_query, means, filled.n_queries)
+        return there._divide(certain) + there._divide(total, with_base=False)
+
+    def _sum_bounds(self, part: Measure) -> tuple[Floats, Floats]:
+        """The sums of the bounds of each subtopic, for each query."""
+        subtopics = self.grouped.by_subtopic
+        expected = subtopics.expected(part)
+        alone = _Computation([part], subtopics.grouped, self.sampling)
+        low, high = alone.bounds(expected[None])[0] or (expected, expected)
+        low, high = (self._divide(subtopics.sum(bound)[None])[0] for bound in (low, high))
+        return low, high
 
 
 class Parts:
@@ -562,13 +555,12 @@ class Parts:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
         return self._computation.part_values(order)[0]
 
-    def divide(self, values: Floats) -> Floats:
-        """What parts of some values add to those of their queries."""
-        return (
-            safe_divide(values, divisors(self.measure, self.grouped)[self.grouped.group_query])
-            if self.by_group
-            else values
-        )
+    @cached_property
+    def unit(self) -> Floats:
+        """What a value of 1 adds to the value of the query, of each part."""
+        if not self.by_group:
+            return np.ones(self.n_parts)
+        return safe_divide(np.ones(self.n_parts), divisors(self.measure, self.grouped)[self.grouped.group_query])
 
     def select(self, places: Codes) -> tuple[Parts, Codes]:
         """The parts of some queries, given by their places in ascending order, and the indices of their tie groups."""

@@ -66,10 +66,11 @@ def find_laws(parts: Parts, inside: Codes, sampling: Sampling) -> Laws:
 def find_outcomes(parts: Parts, inside: Codes) -> list[tuple[int, Floats, Floats]] | None:
     """Each of these parts with all its values and their probabilities; None if one has too many arrangements."""
     found: list[tuple[int, Floats, Floats]] = []
-    for batch in _batches(parts, inside):
-        if batch.moves is None:
-            return None
-        orders = enumerate_orders(batch.moves, batch.parts.grouped, batch.parts.n_parts)
+    batches = list(_batches(parts, inside))
+    if any(batch.moves is None for batch in batches):
+        return None
+    for batch in batches:
+        orders = enumerate_orders(batch.moves or [], batch.parts.grouped, batch.parts.n_parts)
         each = [(batch.parts.values(order), probability) for order, probability in orders]
         values, chances = (np.array(column).T for column in zip(*each, strict=True))
         chances = np.where(np.isnan(values), 0.0, chances)  # it is not defined in these orders
@@ -119,7 +120,7 @@ def _batches(parts: Parts, inside: Codes) -> Iterator[_Batch]:
         some, groups = parts.select(np.flatnonzero(queries))
         numbers = groups if some.by_group else np.flatnonzero(queries)
         use = [one for one in moves if one is not None and chosen[one.part]] if limit < inf else None
-        if use is not None and len(groups) < len(part):  # their documents and parts have other places there
+        if use is not None and some is not parts:  # their documents and parts have other places there
             kept = queries[grouped.query]
             document_at, part_at = np.cumsum(kept) - 1, np.full(n_parts, -1)
             part_at[numbers] = np.arange(len(numbers))

@@ -390,10 +390,6 @@ class Estimates(Result, Mapping[str, Estimate]):
         assert self._powers is not None
         return self._powers(exponent)
 
-    def set_powers(self, powers: Callable[[float], Estimates]) -> None:
-        """Set the function from an exponent to the estimates of that power of the value."""
-        self._powers = powers
-
     def take(self, kept: NDArray[Any]) -> Estimates:
         """The estimates of some of the queries, given as a mask."""
         if np.count_nonzero(kept) == len(kept):

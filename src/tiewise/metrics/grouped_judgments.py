@@ -108,33 +108,15 @@ class Order:
         return out
 
 
-class _Lists(NamedTuple):
-    """The lists of some queries in one order."""
-
-    queries: Codes
-    query: Codes  # of each document
-    rank: Floats
-    rows: Codes
-    group: Codes  # the tie group of each document; −1 for one that was put there
-    groups: Codes  # the tied groups whose documents are in random order
-
-
 class Stack(NamedTuple):
     """All lists of which the statistics of a measure are made, one after another.
 
-    These are the best order of every list; one fixed order and the worst order of lists with ties; and of lists that
-    may be truncated what stands above their last tie group, alone and with the best documents for that group.
+    These are the best order of every list, then one fixed order and the worst order of lists with ties.
     """
 
     order: Order
     query: Codes  # (n_lists,): the query of each list
     parts: list[tuple[Order, Any]]  # the orders of all queries, and which of their documents are in the stack
-    n_fixed: int  # the lists after these, from the worst order on, are parts of expectations
-    first: int  # the first document of those
-    group: Codes  # the tie group of each of their documents; −1 for one that was put there
-    groups: Codes  # their tied groups
-    list_of_group: Codes  # the list of each of these groups, counted from `n_fixed`
-    truncated: Codes  # the queries whose lists may be truncated
 
 
 class GroupedJudgments:
@@ -146,10 +128,8 @@ class GroupedJudgments:
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
         self._orders: dict[str, Order] = {}
-        self._stacks: dict[tuple[str | None, bool], Stack] = {}
+        self._stacks: dict[str | None, Stack] = {}  # by the fixed order
         self._sums: dict[bytes, GroupSums] = {}  # by the gains
-        #: The expectation of each mixed tie group, before it is divided, of measures that were computed.
-        self.means: dict[Measure, Floats] = {}
         seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
         first = ties.length.cumsum() - ties.length  # if lists stood one after another
         place = ties.start[seen] + first[qrels.query[seen]]
@@ -292,71 +272,31 @@ class GroupedJudgments:
             self._orders[which] = order
         return order
 
-    def stack(self, measure: Measure, oblivious: str | None, *, truncated: bool = False) -> Stack:
-        """The lists of which a measure's statistics are made; with `truncated`, those for its bounds too."""
-        key, is_shared = (oblivious, truncated), measure.sort_key(self) is self.label
-        if is_shared and key in self._stacks:
-            return self._stacks[key]
-        tied, documents, no_groups = self.tied_queries, self.tied_documents, self.first[:0]
-        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
-        best = self.best(measure)
-        worst = self.worst(measure) if len(tied) or len(ends) else best
-        parts: list[tuple[Order, Any]] = [(best, slice(None))]
-        fixed = [_Lists(np.arange(self.n_queries), self.query, best.rank, best.rows, self.group, no_groups)]
-        expected = []
+    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
+        """The lists of which a measure's statistics are made."""
+        is_shared = measure.sort_key(self) is self.label
+        if is_shared and oblivious in self._stacks:
+            return self._stacks[oblivious]
+        n, tied, documents = self.n_queries, self.tied_queries, self.tied_documents
+        parts: list[tuple[Order, Any]] = [(self.best(measure), slice(None))]
         if len(tied):
-            orders = [*([] if oblivious is None else [self.oblivious(oblivious)]), worst]
-            parts += [(order, documents) for order in orders]
-            query, group = self.query[documents], self.group[documents]
-            for order in orders:
-                fixed.append(_Lists(tied, query, order.rank[documents], order.rows[documents], group, no_groups))
-            expected = [fixed.pop()._replace(groups=self.tied_groups[0])]
-        if len(ends):
-            expected += self._truncated_lists(ends, worst)
-        place, segment, list_of_group, n_lists = np.empty(self.n_queries, dtype=np.int64), [], [], 0
-        for one in (*fixed, *expected):
-            place[one.queries] = np.arange(n_lists, n_lists + len(one.queries))
-            segment.append(place[one.query])
-            list_of_group.append(place[self.group_query[one.groups]])
-            n_lists += len(one.queries)
-        queries, query, rank, rows, group, groups = map(np.concatenate, zip(*fixed, *expected, strict=True))
-        n_fixed, first = (sum(len(one[column]) for one in fixed) for column in (0, 1))
-        found = Stack(
-            Order(self, query, rank, rows, segment=np.concatenate(segment), n_segments=n_lists),
-            queries,
-            parts,
-            n_fixed,
-            first,
-            group[first:],
-            groups,
-            np.concatenate(list_of_group) - n_fixed,
-            ends,
+            parts += [] if oblivious is None else [(self.oblivious(oblivious), documents)]
+            parts.append((self.worst(measure), documents))
+        again = range(len(parts) - 1)
+        query = self.query[documents] if len(tied) else self.query[:0]
+        place = n + self.place_among_tied[query]
+        order = Order(
+            self,
+            np.concatenate([self.query, *(query for _ in again)]),
+            np.concatenate([order.rank[some] for order, some in parts]),
+            np.concatenate([order.rows[some] for order, some in parts]),
+            segment=np.concatenate([self.query, *(place + i * len(tied) for i in again)]),
+            n_segments=n + len(again) * len(tied),
         )
+        found = Stack(order, np.concatenate([np.arange(n), *(tied for _ in again)]), parts)
         if is_shared:
-            self._stacks[key] = found
+            self._stacks[oblivious] = found
         return found
-
-    def _truncated_lists(self, ends: Codes, worst: Order) -> list[_Lists]:
-        """Lists that may be truncated: what stands above their last tie group, and with the best documents for it.
-
-        These are judged documents of the group and those that were not retrieved. The worst ones are worth nothing.
-        """
-        ties, is_end, label = self.ties, self.ties.may_be_truncated, self.ties.qrels.label
-        in_last = ties.in_last_group
-        above = (is_end[self.query] & ~in_last[self.rows]).nonzero()[0]
-        groups = (self.above_last & is_end[self.group_query]).nonzero()[0]
-        alone = _Lists(ends, self.query[above], worst.rank[above], worst.rows[above], self.group[above], groups)
-        rows = (is_end[ties.qrels.query] & (in_last | (ties.size == 0)) & (label >= 0)).nonzero()[0]
-        rows = rows[np.lexsort((-label[rows], ties.qrels.query[rows]))]
-        query = ties.qrels.query[rows]
-        place = np.arange(len(rows)) - query.searchsorted(query)
-        held = (place < ties.lowest_size[query]).nonzero()[0]
-        query, rank = query[held], (ties.last_start[query] + 1 + place)[held]
-        put = (query, rank, rows[held], np.full(len(held), -1))
-        both = [np.concatenate(columns) for columns in zip(alone[1:5], put, strict=True)]
-        by_query = both[0].argsort(kind="stable")
-        query, rank, rows, group = (column[by_query] for column in both)
-        return [alone, _Lists(ends, query, rank, rows, group, groups)]
 
     # -- parts ------------------------------------------------------------------------------------------------
 
@@ -594,6 +534,8 @@ class GroupBlock:
 def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
     """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
     qrels = ties.qrels
+    if len(places) == len(qrels.queries):
+        return ties
     chosen = np.zeros(len(qrels.queries), dtype=bool)
     chosen[places] = True
     some = ties.take(np.flatnonzero(chosen[qrels.query]))

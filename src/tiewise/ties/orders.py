@@ -108,9 +108,8 @@ def hash_names(names: Sequence[str], codes: Codes) -> Hashes:
 
 def random_priorities(ids: NDArray[Any], seed: int, number: int = 0) -> Hashes:
     """A random number for each id, the same wherever the id occurs; others for another seed or number of the draw."""
-    with np.errstate(over="ignore"):
-        step = _mix_bits(_mix_bits(np.uint64(seed % 2**64)) + np.uint64(number))
-        return np.asarray(_mix_bits(ids.astype(np.uint64) + step))
+    step = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    return _mix_bits(ids.astype(np.uint64) + np.uint64(int.from_bytes(step, "little")))
 
 
 def random_shares(ids: NDArray[Any], seed: int, number: int = 0) -> Floats:
@@ -119,7 +118,7 @@ def random_shares(ids: NDArray[Any], seed: int, number: int = 0) -> Floats:
     return shares
 
 
-def _mix_bits(key: Any) -> Any:
+def _mix_bits(key: Hashes) -> Hashes:
     """A hash of 64 bits to 64 bits, each of which depends on all of them (SplitMix64)."""
     key = key + np.uint64(0x9E3779B97F4A7C15)
     key = (key ^ (key >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -134,31 +133,32 @@ class RandomPlaces:
     """
 
     def __init__(self, ids: Hashes, size: Codes, held: Codes, seed: int):
-        self._size, self._seed = size, seed
+        self._size, self._seed, ids = size, seed, _mix_bits(ids)
         self._group = np.repeat(np.arange(len(size)), held)  # of each document that is held
         self._offset = np.arange(len(self._group)) - np.repeat(np.cumsum(held) - held, held)
-        self._ids = _mix_bits(ids)
+        self._ids = ids[self._group] + self._offset.astype(np.uint64)
         is_dense = held**2 > size  # two random places would be equal too often: all places are shuffled
+        self._dense, self._sparse = (np.flatnonzero(mask[self._group]) for mask in (is_dense, ~is_dense))
         self._slots = np.where(is_dense, size, 0)
-        self._held_dense = np.where(is_dense, held, 0)
-        # A dense group needs its lowest shares, as many as it has documents that are held. More of them are below this.
-        self._low = (self._held_dense + 8 * np.sqrt(self._held_dense) + 8) / size
         self._first = np.cumsum(self._slots) - self._slots
         self._slot_group = np.repeat(np.arange(len(size)), self._slots)
-        self._slot = np.arange(len(self._slot_group)) - self._first[self._slot_group]
-        self._dense, self._sparse = (np.flatnonzero(mask[self._group]) for mask in (is_dense, ~is_dense))
+        slot = np.arange(len(self._slot_group)) - self._first[self._slot_group]
+        self._slot_ids = ids[self._slot_group] + slot.astype(np.uint64)
+        # A dense group needs its lowest shares, as many as it has documents that are held. More of them are below this.
+        self._held_dense = np.where(is_dense, held, 0)
+        self._low = ((self._held_dense + 8 * np.sqrt(self._held_dense) + 8) / size)[self._slot_group]
 
     @property
     def moved(self) -> int:
         """About how many documents one order moves."""
-        return len(self._slot) + len(self._group) + 1
+        return len(self._slot_group) + len(self._group) + 1
 
     def draw(self, number: int) -> Codes:
         """How many documents of its group precede each document that is held, group by group."""
         before = np.zeros(len(self._group), dtype=np.int64)
         if len(self._dense):
-            share = self._shares(number, 0, self._slot_group, self._slot)
-            low = np.flatnonzero(share <= self._low[self._slot_group])
+            share = random_shares(self._slot_ids, self._seed, number * 1024)
+            low = np.flatnonzero(share <= self._low)
             many = np.bincount(self._slot_group[low], minlength=len(self._size))
             if (many < self._held_dense).any():  # by a rare chance
                 low, many = np.arange(len(share)), self._slots
@@ -169,15 +169,10 @@ class RandomPlaces:
         documents, attempt = self._sparse, 1
         while len(documents):  # until no two documents of a group have the same place
             group = self._group[documents]
-            share = self._shares(number, attempt, group, self._offset[documents])
-            before[documents] = np.minimum((share * self._size[group]).astype(np.int64), self._size[group] - 1)
-            rows = np.lexsort((before[documents], group))
-            equal = (group[rows][1:] == group[rows][:-1]) & (np.diff(before[documents][rows]) == 0)
+            share = random_shares(self._ids[documents], self._seed, number * 1024 + attempt)
+            before[documents] = place = (share * self._size[group]).astype(np.int64)
+            key = np.sort((group << 32) + place)
             again = np.zeros(len(self._size), dtype=bool)
-            again[group[rows][1:][equal]] = True
+            again[key[1:][key[1:] == key[:-1]] >> 32] = True
             documents, attempt = documents[again[group]], attempt + 1
         return before
-
-    def _shares(self, number: int, attempt: int, group: Codes, place: Codes) -> Floats:
-        with np.errstate(over="ignore"):
-            return random_shares(self._ids[group] + place.astype(np.uint64), self._seed, number * 1024 + attempt)

@@ -48,10 +48,14 @@ class TiedGroups:
 
     def add(self, order: Order) -> Floats:
         """What each part of the lists adds to the sum over queries in one order; 0 if no order changes it."""
-        values = self.parts.divide(self.parts.values(order))
+        values = self.parts.values(order)
         if not self.parts.by_group:
             return np.where(np.isnan(values), self._expected, values) if np.isnan(values).any() else values
-        return np.where(self.parts.inside > 0, values, 0.0)
+        return values * self._unit
+
+    @cached_property
+    def _unit(self) -> Floats:
+        return np.where(self.parts.inside > 0, self.parts.unit, 0.0)
 
     @cached_property
     def _expected(self) -> Floats:
@@ -73,7 +77,7 @@ class TiedGroups:
         outcomes = find_outcomes(self.parts, self.parts.inside) if len(self) <= MAX_GROUPS else None
         if outcomes is None:
             return Distribution.of_samples(np.array(list(self._sample(Sampling(samples, own_seed)))))
-        unit = self.parts.divide(np.ones(self.parts.n_parts))
+        unit = self.parts.unit
         each = [Distribution.of_outcomes(values * unit[part], chances) for part, values, chances in outcomes]
         return add_distributions(each, samples=max(samples, MIN_DRAWS), seed=own_seed)
 
