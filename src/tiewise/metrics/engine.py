@@ -122,9 +122,9 @@ def estimates_of(
 
     With `truncated`, they have bounds for lists that may be truncated, too.
     """
-    found = {}
-    for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
-        computation = _Computation(batch, grouped, sampling)
+    found, shared = {}, _Shared(grouped)
+    for batch in _batches(measures, _shares_orders, 3 * len(grouped.rows)):
+        computation = _Computation(batch, grouped, sampling, shared)
         each = computation.statistics(oblivious)
         cuts = computation.bounds(np.array([one.mean for one in each])) if truncated else [None] * len(batch)
         for measure, one, cut in zip(batch, each, cuts, strict=True):
@@ -155,6 +155,11 @@ def _estimates_of_power(
     return estimates_of([power], grouped, sampling=sampling, truncated=truncated)[power]
 
 
+def _shares_orders(measure: Measure) -> bool:
+    """Whether all statistics of a measure come from orders by label, which it has in common with others."""
+    return measure.sorts_by_label and measure.additive and measure.sorted_extremes and measure.part is None
+
+
 def _batches(
     measures: Sequence[Measure], shares: Callable[[Measure], bool], n_documents: int
 ) -> Iterator[list[Measure]]:
@@ -176,14 +181,45 @@ class _Statistics(NamedTuple):
     method: Methods | None
 
 
+class _Shared:
+    """What measures of the same tie groups have in common: orders by label, and the gains in groups."""
+
+    def __init__(self, grouped: GroupedJudgments):
+        self._grouped = grouped
+        self._stacks: dict[str | None, Stack] = {}  # by the fixed order
+        self._sums: dict[bytes, GroupSums] = {}  # by the gains
+
+    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
+        """The lists of which the statistics of a measure are made."""
+        if not measure.sorts_by_label:
+            return self._grouped.stack(measure, oblivious)
+        if oblivious not in self._stacks:
+            self._stacks[oblivious] = self._grouped.stack(measure, oblivious)
+        return self._stacks[oblivious]
+
+    def sums(self, gain: Floats) -> GroupSums:
+        """The gains in tie groups."""
+        key = gain.tobytes()
+        if key not in self._sums:
+            self._sums[key] = GroupSums(self._grouped, gain)
+        return self._sums[key]
+
+
 class _Computation:
     """Some measures over some tie groups: what is the same in all orders is worked out once.
 
     Arrays have a row for each measure. A measure that is not a sum, or has orders of its own, is alone.
     """
 
-    def __init__(self, measures: Sequence[Measure], grouped: GroupedJudgments, sampling: Sampling = SAMPLING):
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        grouped: GroupedJudgments,
+        sampling: Sampling = SAMPLING,
+        shared: _Shared | None = None,
+    ):
         self.measures, self.grouped, self.sampling = measures, grouped, sampling
+        self._shared = _Shared(grouped) if shared is None else shared
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
         self._parts: dict[int, Laws] = {}  # by row: of what has no closed form
@@ -236,7 +272,7 @@ class _Computation:
             some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
             values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
             return self._summarize(values, oblivious, *(x[None, tied] for x in self.list_moments if len(tied)))
-        stack = grouped.stack(self.measure, oblivious)
+        stack = self._shared.stack(self.measure, oblivious)
         terms = self._stack_terms(stack)
         values = self._divide(stack.order.sum(terms), stack.query)
         moments = (self._expected(terms), self._tied_variance()) if len(tied) else ()
@@ -280,7 +316,7 @@ class _Computation:
     def _correct_extremes(self, row: int, mean: Floats, low: Floats, high: Floats, methods: dict[int, Methods]) -> None:
         """Replace the extremes of one measure where those of the sorted orders are not its own."""
         measure, tied = self.measures[row], self.grouped.tied_queries
-        if measure.sorted_extremes and not measure.is_built_in():
+        if measure.sorted_extremes:
             _check_order(measure, mean[row], low[row], high[row])
         if not measure.sorted_extremes:
             for column, closed in zip((low, high), self._closed_extremes, strict=True):
@@ -292,7 +328,7 @@ class _Computation:
         """Eq. (2), for each query."""
         if not self.measure.additive:
             return self.list_moments[0][None]
-        stack = self.grouped.stack(self.measure, None)
+        stack = self._shared.stack(self.measure, None)
         terms = self._stack_terms(stack)
         found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
         if len(self.grouped.tied_queries):
@@ -340,12 +376,15 @@ class _Computation:
     def _closed_form(self) -> tuple[Floats, Floats]:
         """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
         mean, variance = np.zeros((2, *self.inside.shape))
-        known: dict[tuple[int, bytes, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
-        for row, measure in enumerate(self.measures):
-            groups = self._mixed[row].nonzero()[0]
-            for block in self._sums[row].blocks(groups, self.inside[row, groups], known):
-                e, var = measure.moments(block)
-                mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
+        alike: dict[tuple[GroupSums, bytes], list[int]] = {}  # measures with the same gains and cutoff
+        for row, sums in enumerate(self._sums):
+            alike.setdefault((sums, self.inside[row].tobytes()), []).append(row)
+        for (sums, _), rows in alike.items():
+            groups = self._mixed[rows[0]].nonzero()[0]
+            for block in sums.blocks(groups, self.inside[rows[0], groups]):
+                for row in rows:
+                    e, var = self.measures[row].moments(block)
+                    mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
         return mean, variance
 
     @cached_property
@@ -370,7 +409,7 @@ class _Computation:
 
     @cached_property
     def _sums(self) -> list[GroupSums]:
-        return [self.grouped.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
+        return [self._shared.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
 
     @cached_property
     def inside(self) -> Codes:

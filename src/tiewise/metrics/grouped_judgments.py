@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +38,7 @@ Value = TypeVar("Value")
 class Order:
     """The judged documents of some lists in one order: by list, ascending rank.
 
-    There is a list for each query, or, in a `Stack`, several: `segment` has the list of each document. Tie groups are
-    held by a weak reference.
+    There is a list for each query, or, in a `Stack`, several: `segment` has the list of each document.
     """
 
     def __init__(
@@ -53,18 +51,11 @@ class Order:
         segment: Codes | None = None,
         n_segments: int | None = None,
     ):
-        self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
+        self.grouped = grouped
         self.query, self.rows, self.n_queries = query, rows, grouped.n_queries  # rows of the qrels
         self.rank: Floats = rank.astype(np.float64, copy=False)
         self.segment = query if segment is None else segment
         self.n_segments = grouped.n_queries if n_segments is None else n_segments
-
-    @property
-    def grouped(self) -> GroupedJudgments:
-        """The tie groups of which this is an order; whoever uses it holds them."""
-        grouped = self._grouped()
-        assert grouped is not None
-        return grouped
 
     @cached_property
     def label(self) -> Floats:
@@ -127,9 +118,7 @@ class GroupedJudgments:
         self.ties = ties
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
-        self._orders: dict[str, Order] = {}
-        self._stacks: dict[str | None, Stack] = {}  # by the fixed order
-        self._sums: dict[bytes, GroupSums] = {}  # by the gains
+        self._orders: dict[str, tuple[NDArray[Any], Codes]] = {}  # ranks and rows; an `Order` refers to this object
         seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
         first = ties.length.cumsum() - ties.length  # if lists stood one after another
         place = ties.start[seen] + first[qrels.query[seen]]
@@ -165,9 +154,8 @@ class GroupedJudgments:
         return self.of_judgments("relevant", measure, lambda: self.judged(measure.gain(self.ties.qrels.label) > 0))
 
     def of_judgments(self, name: str, measure: Measure, compute: Callable[[], Value]) -> Value:
-        """What a measure computes from the judgments alone, under a name. For our measures the next run has it too."""
-        # The gains of a user's measure may depend on anything.
-        return self.ties.qrels.derived((name, measure), compute) if measure.is_built_in() else compute()
+        """What a measure computes from the judgments alone, under a name; the next run has it too."""
+        return self.ties.qrels.derived((name, measure), compute)
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.
@@ -216,12 +204,14 @@ class GroupedJudgments:
         """The reverse of the best order."""
         return self._sorted("worst", measure)
 
-    @cached_property
+    @property
     def ideal(self) -> Order:
         """All judged documents, retrieved or not, by descending label."""
         qrels = self.ties.qrels
-        rows = np.lexsort((-qrels.label, qrels.query))
-        rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
+        if "ideal" not in self._orders:
+            rows = np.lexsort((-qrels.label, qrels.query))
+            self._orders["ideal"] = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1, rows
+        rank, rows = self._orders["ideal"]
         return Order(self, qrels.query[rows], rank, rows)
 
     def oblivious(self, order: str) -> Order:
@@ -229,8 +219,8 @@ class GroupedJudgments:
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            self._orders[order] = self.in_places(self.ties.before[order][self.rows])
-        return self._orders[order]
+            self._orders[order] = self._put(self.ties.before[order][self.rows])
+        return Order(self, self.query, *self._orders[order])
 
     @cached_property
     def _slot(self) -> Codes:
@@ -240,8 +230,11 @@ class GroupedJudgments:
 
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
+        return Order(self, self.query, *self._put(before))
+
+    def _put(self, before: Codes) -> tuple[NDArray[Any], Codes]:
         rows = (self._slot + before).argsort(kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
+        return (self.start + 1 + before)[rows], self.rows[rows]
 
     @cached_property
     def offset(self) -> Codes:
@@ -250,11 +243,11 @@ class GroupedJudgments:
         return offset
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key, rows = measure.sort_key(self), self.rows
-        shared = key is self.label  # nearly every measure: one order serves them all, and documents stand in it already
+        shared = measure.sorts_by_label  # nearly every measure: one order serves them all
         if shared and which in self._orders:
-            return self._orders[which]
-        if not shared:
+            return Order(self, self.query, *self._orders[which])
+        key, rows = measure.sort_key(self), self.rows
+        if not shared:  # else documents stand in this order already
             by_key = np.lexsort((-key, self.group))
             key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
@@ -267,16 +260,12 @@ class GroupedJudgments:
             turned = np.arange(len(key)) - place + back
             rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
             rows = rows[turned]
-        order = Order(self, self.query, rank, rows)
         if shared:
-            self._orders[which] = order
-        return order
+            self._orders[which] = rank, rows
+        return Order(self, self.query, rank, rows)
 
     def stack(self, measure: Measure, oblivious: str | None) -> Stack:
         """The lists of which a measure's statistics are made."""
-        is_shared = measure.sort_key(self) is self.label
-        if is_shared and oblivious in self._stacks:
-            return self._stacks[oblivious]
         n, tied, documents = self.n_queries, self.tied_queries, self.tied_documents
         parts: list[tuple[Order, Any]] = [(self.best(measure), slice(None))]
         if len(tied):
@@ -293,10 +282,7 @@ class GroupedJudgments:
             segment=np.concatenate([self.query, *(place + i * len(tied) for i in again)]),
             n_segments=n + len(again) * len(tied),
         )
-        found = Stack(order, np.concatenate([np.arange(n), *(tied for _ in again)]), parts)
-        if is_shared:
-            self._stacks[oblivious] = found
-        return found
+        return Stack(order, np.concatenate([np.arange(n), *(tied for _ in again)]), parts)
 
     # -- parts ------------------------------------------------------------------------------------------------
 
@@ -364,32 +350,16 @@ class GroupedJudgments:
             found[groups] = low != np.where(has_unjudged, np.maximum(high, unjudged_key), high)
         return found
 
-    # -- blocks -----------------------------------------------------------------------------------------------
-
-    def sums(self, gain: Floats) -> GroupSums:
-        """The gains in tie groups; many measures have the same."""
-        key = gain.tobytes()
-        if key not in self._sums:
-            self._sums[key] = GroupSums(self, gain)
-        return self._sums[key]
-
 
 class GroupSums:
     """The gains in tied groups, as sums and counts that are computed lazily; arrays run over all groups."""
 
     def __init__(self, grouped: GroupedJudgments, gain: Floats):
-        self._grouped, self.gain = ref(grouped), gain
+        self.grouped, self.gain = grouped, gain
         self._documents = grouped.tied_groups[1]
         self._of = grouped.group[self._documents]
         self._gain = gain[self._documents]
         self.is_mixed = grouped.is_mixed(gain, 0.0)  # whether a group's order matters
-
-    @property
-    def grouped(self) -> GroupedJudgments:
-        """The tie groups; whoever uses these sums holds them."""
-        grouped = self._grouped()
-        assert grouped is not None
-        return grouped
 
     def _in_group(self, values: NDArray[Any]) -> Floats:
         return segment_sum(self._of, values, len(self.grouped.first))
@@ -421,27 +391,14 @@ class GroupSums:
         unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
-    def blocks(
-        self, groups: Codes, inside: Codes, known: dict[tuple[int, bytes, bytes], GroupBlock] | None = None
-    ) -> Iterator[GroupBlock]:
-        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff.
-
-        `known` has small blocks that other measures used, and takes those that are made here.
-        """
+    def blocks(self, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
+        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
         if not len(groups):
-            return
-        known = {} if known is None else known
-        key = id(self), groups.tobytes(), inside.tobytes()
-        if key in known:
-            yield known[key]
             return
         # Slots and gains are the two ways in which a block can be wide.
         width = np.maximum(inside, self.relevant[groups].astype(np.int64))
-        if len(groups) * int(width.max()) <= SMALL_BLOCK:
-            known[key] = GroupBlock(self, groups, inside, groups, inside)
-            yield known[key]
-            return
-        for some in alike(width):
+        small = len(groups) * int(width.max()) <= SMALL_BLOCK
+        for some in [np.arange(len(groups))] if small else alike(width):
             yield GroupBlock(self, groups[some], inside[some], groups, inside)
 
 

@@ -158,9 +158,6 @@ class _YAAP(Binary):
     aliases = ("yaap",)
     limits = (-math.inf, math.inf)
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
     def values(self, order: Order) -> Floats:
         within = order.rank <= order.grouped.length[order.query]
         found = order.sum(np.where(within, AP(rel=self.rel).terms(order), 0.0))

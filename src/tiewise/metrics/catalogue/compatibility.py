@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.catalogue.parts import OfGains
+from tiewise.metrics.definition import param
 from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
@@ -18,7 +19,7 @@ from tiewise.metrics.segments import alike
 __all__ = ["Compat"]
 
 
-class _Compat(Measure):
+class _Compat(OfGains):
     """Compatibility: the rank-biased overlap of a list and the ideal ranking nearest to it (Clarke et al., 2021).
 
     An ideal ranking has the documents with a label above 0, by descending label. Those of one label are in the order of
@@ -46,9 +47,6 @@ class _Compat(Measure):
 
     def gain(self, label: Floats) -> Floats:
         return np.maximum(label, 0.0)
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank < 1e-300

@@ -52,9 +52,6 @@ class _G(LevelGains):
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.judged(np.maximum(self.gain(q.ties.qrels.label), 0.0))
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
     def terms(self, order: Order) -> Floats:
         ideal = _IdealList(self, order.grouped)
         more = np.maximum(ideal.gain - 1, 0.0)  # a rank counts at least 1
@@ -145,9 +142,6 @@ class _nDCGRel(LevelGains):
     takes_cutoff = False
     additive = False
     sorted_extremes = False
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """Those of the sorted orders, without negative gains: a better document higher up raises every term."""

@@ -19,6 +19,7 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 __all__ = [
     "Binary",
     "LevelGains",
+    "OfGains",
     "clip_labels",
     "exponential_gain",
     "ideal_order",
@@ -29,7 +30,16 @@ __all__ = [
 ]
 
 
-class Binary(Measure):
+class OfGains(Measure):
+    """Measures that see nothing of a document but its gain."""
+
+    distinguishes_unjudged = False
+
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
+
+
+class Binary(OfGains):
     """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
     rel: float = param(1, least=0)
@@ -67,7 +77,7 @@ def spell_levels(text: str) -> str:
     return ",".join(f"{check_size(label):.15g}={check_size(gain):.15g}" for label, gain in sorted(gains.items()))
 
 
-class LevelGains(Measure):
+class LevelGains(OfGains):
     """Measures with gains: the label, unless `gains` gives the label another one (``gains="1=5,2=9"``)."""
 
     gains: str = param("linear", choices=("linear",), text=spell_levels)
@@ -89,8 +99,12 @@ class LevelGains(Measure):
             gain[label == level] = own
         return gain
 
+    @property
+    def sorts_by_label(self) -> bool:
+        return not self.levels
+
     def key(self, label: Floats) -> Floats:
-        return self.gain(label) if self.levels else label
+        return label if self.sorts_by_label else self.gain(label)
 
 
 def exponential_gain(label: Floats) -> Floats:
@@ -112,11 +126,10 @@ def clip_labels(most: float, label: Floats, who: Measure) -> Floats:
 
 def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
     """All judged documents, retrieved or not, by descending key."""
-    label, query = q.ties.qrels.label, q.ties.qrels.query
-    key = who.key(label)
-    if key is label:
+    if who.sorts_by_label:
         return q.ideal
-    rows = np.lexsort((-key, query))
+    query = q.ties.qrels.query
+    rows = np.lexsort((-who.key(q.ties.qrels.label), query))
     rank = np.arange(1.0, len(rows) + 1) - q.ties.qrels.offsets[query[rows]]
     return Order(q, query[rows], rank, rows)
 
