@@ -83,7 +83,7 @@ def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = S
 
 def mean_and_variance(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    (found,) = _Computation([measure], grouped).statistics(None)
+    (found,) = _Computation([measure], grouped, means_only=False).statistics(None)
     return found.mean, found.variance
 
 
@@ -124,7 +124,7 @@ def estimates_of(
     """
     found, shared = {}, _Shared(grouped)
     for batch in _batches(measures, _shares_orders, 3 * len(grouped.rows)):
-        computation = _Computation(batch, grouped, sampling, shared)
+        computation = _Computation(batch, grouped, sampling, shared, means_only=False)
         each = computation.statistics(oblivious)
         cuts = computation.bounds(np.array([one.mean for one in each])) if truncated else [None] * len(batch)
         for measure, one, cut in zip(batch, each, cuts, strict=True):
@@ -217,8 +217,10 @@ class _Computation:
         grouped: GroupedJudgments,
         sampling: Sampling = SAMPLING,
         shared: _Shared | None = None,
+        *,
+        means_only: bool = True,
     ):
-        self.measures, self.grouped, self.sampling = measures, grouped, sampling
+        self.measures, self.grouped, self.sampling, self._means_only = measures, grouped, sampling, means_only
         self._shared = _Shared(grouped) if shared is None else shared
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
@@ -381,7 +383,7 @@ class _Computation:
             alike.setdefault((sums, self.inside[row].tobytes()), []).append(row)
         for (sums, _), rows in alike.items():
             groups = self._mixed[rows[0]].nonzero()[0]
-            for block in sums.blocks(groups, self.inside[rows[0], groups]):
+            for block in sums.blocks(groups, self.inside[rows[0], groups], means_only=self._means_only):
                 for row in rows:
                     e, var = self.measures[row].moments(block)
                     mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
@@ -433,7 +435,7 @@ class _Computation:
         grouped, measure = self.grouped, self.measure
         mean, variance = measure.list_moments(grouped)
         has_mean, has_variance = self._closed[0] = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(has_mean & has_variance) | self._has_open_extremes
+        is_open = ~has_mean if self._means_only else ~(has_mean & has_variance) | self._has_open_extremes
         if np.count_nonzero(is_open):
             mixed = grouped.is_mixed(*measure.kinds(grouped)) & is_open[grouped.group_query]
             self._parts[0] = parts = self._find_laws(0, mixed)

@@ -114,8 +114,7 @@ def random_priorities(ids: NDArray[Any], seed: int, number: int = 0) -> Hashes:
 
 def random_shares(ids: NDArray[Any], seed: int, number: int = 0) -> Floats:
     """The same as numbers from 0 to 1, without 1."""
-    shares: Floats = (random_priorities(ids, seed, number) >> np.uint64(11)) * 2.0**-53
-    return shares
+    return np.asarray((random_priorities(ids, seed, number) >> np.uint64(11)) * 2.0**-53, dtype=np.float64)
 
 
 def _mix_bits(key: Hashes) -> Hashes:

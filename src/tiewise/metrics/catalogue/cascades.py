@@ -47,7 +47,8 @@ class _Cascade(OfGains):
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
         mean = reach * row_sum(np.where(within, d / rank, 0.0))
-        return mean, reach**2 * _cascade_variance(block)
+        variance = np.full_like(mean, np.nan) if block.means_only else reach**2 * _cascade_variance(block)
+        return mean, variance
 
 
 class _ERR(_Cascade):

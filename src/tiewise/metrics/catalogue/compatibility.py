@@ -13,8 +13,9 @@ from tiewise.metrics.catalogue.parts import OfGains
 from tiewise.metrics.definition import param
 from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+from tiewise.metrics.hypergeometric import hypergeometric_window
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import alike
+from tiewise.metrics.segments import BLOCK, alike
 
 __all__ = ["Compat"]
 
@@ -107,6 +108,12 @@ class _Compat(OfGains):
         higher = self._count_higher(q)[q.rows[rows[first]]][:, None]
         for some in alike(np.maximum(number, block.slot.shape[1])):
             part, above, last = block.take(owner[some]), higher[some], depths[owner[some]]
+            if block.slot.shape[1] * number[some].max() > LARGE:
+                for one, at in enumerate(some.tolist()):
+                    of_group = (int(column[one, 0]) for column in (part.start, part.size, part.inside, last))
+                    ideal = int(above[one, 0] + seen[at, 0])
+                    mean[owner[at]] += self._sum_large(weights, int(number[at]), ideal, *of_group)
+                continue
 
             def payoff(rank: Floats, seen: Floats, above: Codes = above, last: Floats = last) -> Floats:
                 return self._weight_from(weights, np.maximum(rank, above + seen + 1), last)
@@ -114,6 +121,37 @@ class _Compat(OfGains):
             total = count[some] / part.size * sum_payoffs(payoff, part, count[some], seen[some])
             np.add.at(mean, owner[some], total)
         return mean, np.full_like(mean, np.nan)
+
+    def _sum_large(
+        self, weights: Floats, count: int, ideal: int, start: int, size: int, inside: int, depths: int
+    ) -> float:
+        """What `count` documents of one label add in a large tie group; `ideal` ideal ranks are above theirs.
+
+        With u other documents of the group above one of them, its ideal rank is above its rank if u < ideal − start.
+        """
+        seen = np.searchsorted(-weights, -NEGLIGIBLE) - start  # ranks below have no weight that is worth adding
+        slot = np.arange(min(inside, max(int(seen), 0)))
+        rank_weight = self._weight_from(weights, start + 1.0 + slot, np.array(depths))
+        total, lead, others = float(rank_weight.sum()), ideal - start, size - count
+        n_slots = _slots_with_few(size - 1, others, len(slot), lead)
+        for some in np.array_split(slot[:n_slots], n_slots * 64 // BLOCK + 1 + n_slots // 4096):
+            u, chance = hypergeometric_window(size - 1, others, some)
+            first = np.maximum(ideal + 1.0 + some[:, None] - u, 1.0)
+            more = self._weight_from(weights, first, np.array(depths)) - rank_weight[some][:, None]
+            total += float((chance * np.where(u < lead, more, 0.0)).sum())
+        return count / size * total
+
+
+#: Above this number of slots times documents, a tie group is worked through alone, and ranks below this weight are not.
+LARGE, NEGLIGIBLE = 1 << 16, 1e-30
+
+
+def _slots_with_few(size: int, marked: int, slots: int, few: int) -> int:
+    """The first slots above which fewer than a few marked items may stand, with a chance that is not negligible."""
+    if few <= 0:
+        return 0
+    mean = np.arange(slots) * (marked / size)
+    return int(np.count_nonzero(mean - 10 * np.sqrt(mean) - 10 < few))
 
 
 def _heads(*keys: NDArray[Any]) -> Codes:
