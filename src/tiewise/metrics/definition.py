@@ -218,8 +218,12 @@ class Measure:
         """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """Whether the orders by `key` are the best and the worst one, for each query. Here: `sorted_extremes`."""
+        return np.full(q.n_queries, self.sorted_extremes)
+
     def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Minimum and maximum of each query, if `sorted_extremes` is False; NaN where there is no closed form."""
+        """Minimum and maximum of each query, if it is not sorted; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
     def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:

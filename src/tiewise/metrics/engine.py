@@ -224,9 +224,7 @@ class _Computation:
         self._shared = _Shared(grouped) if shared is None else shared
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
-        self._parts: dict[int, Laws] = {}  # by row: of what has no closed form
-        #: By row: whether mean and variance of a part have a closed form.
-        self._closed: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+        self._laws: dict[int, Laws] = {}  # by row: of what has no closed form
 
     # -- Eq. (1): one order, or a stack of several --------------------------------------------------------------------
 
@@ -252,7 +250,7 @@ class _Computation:
     @cached_property
     def _divisor(self) -> Floats | None:
         """What each query's sum is divided by; None: by nothing."""
-        if all(type(measure).divisor is Measure.divisor for measure in self.measures):
+        if not self.measure.additive or all(type(one).divisor is Measure.divisor for one in self.measures):
             return None
         return np.array([divisors(measure, self.grouped) for measure in self.measures])
 
@@ -273,7 +271,7 @@ class _Computation:
             orders = [*([] if oblivious is None else [grouped.oblivious(oblivious)]), grouped.worst(self.measure)]
             some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
             values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
-            return self._summarize(values, oblivious, *(x[None, tied] for x in self.list_moments if len(tied)))
+            return self._summarize(values, oblivious, *(x[:, tied] for x in self._moments if len(tied)))
         stack = self._shared.stack(self.measure, oblivious)
         terms = self._stack_terms(stack)
         values = self._divide(stack.order.sum(terms), stack.query)
@@ -323,13 +321,13 @@ class _Computation:
         if not measure.sorted_extremes:
             for column, closed in zip((low, high), self._closed_extremes, strict=True):
                 column[row] = np.where(np.isnan(closed[tied]), column[row], closed[tied])
-        if row in self._parts:
+        if row in self._laws:
             low[row], high[row], methods[row] = self._search_extremes(row, low[row], high[row])
 
     def expectation(self) -> Floats:
         """Eq. (2), for each query."""
         if not self.measure.additive:
-            return self.list_moments[0][None]
+            return self._moments[0]
         stack = self._shared.stack(self.measure, None)
         terms = self._stack_terms(stack)
         found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
@@ -351,7 +349,7 @@ class _Computation:
         # Where a group is not mixed, any order will do.
         certain = np.where(self._mixed[:, group], 0.0, terms[:, terms.shape[1] - len(group) :])
         fixed = segment_sum(place[grouped.group_query[group]], certain, len(tied))
-        total = segment_sum(place[grouped.group_query[groups]], self.group_means[:, groups], len(tied))
+        total = segment_sum(place[grouped.group_query[groups]], self._moments[0][:, groups], len(tied))
         return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
 
     def _tied_variance(self) -> Floats:
@@ -359,24 +357,19 @@ class _Computation:
         grouped, tied = self.grouped, self.grouped.tied_queries
         groups, _ = grouped.tied_groups
         place = grouped.place_among_tied[grouped.group_query[groups]]
-        squares = segment_sum(place, self.group_moments[1][:, groups], len(tied))
+        squares = segment_sum(place, self._moments[1][:, groups], len(tied))
         return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
-
-    @property
-    def group_means(self) -> Floats:
-        """The expectations of `group_moments`; variances are not computed if they have no closed form."""
-        mean, _ = self._closed_form
-        sum_of_all = np.add.reduce(mean, axis=None)
-        return mean if sum_of_all == sum_of_all else self.group_moments[0]
 
     def all_group_means(self) -> Floats:
         """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        mixed, worst = self._mixed, self.grouped.worst(self.measure)
-        return np.where(mixed, self.group_means, self.part_values(worst))
+        return np.where(self._mixed, self._moments[0], self.part_values(self.grouped.worst(self.measure)))
 
     @cached_property
     def _closed_form(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
+        """Mean and variance of each part, NaN where they have no closed form; of a tie group 0 if no order matters."""
+        if not self.measure.additive:
+            of_list = self.measure.list_moments(self.grouped)
+            return of_list[0][None], of_list[1][None]
         mean, variance = np.zeros((2, *self.inside.shape))
         alike: dict[tuple[GroupSums, bytes], list[int]] = {}  # measures with the same gains and cutoff
         for row, sums in enumerate(self._sums):
@@ -390,24 +383,35 @@ class _Computation:
         return mean, variance
 
     @cached_property
-    def group_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+    def _moments(self) -> tuple[Floats, Floats]:
+        """The same with the laws of orders that were enumerated or sampled in the place of NaN."""
         mean, variance = self._closed_form
-        sums_of_all = np.add.reduce(mean, axis=1) + np.add.reduce(variance, axis=1)
-        for row, sum_of_all in enumerate(sums_of_all.tolist()):
-            if sum_of_all != sum_of_all or not self.measures[row].sorted_extremes:  # something is NaN
-                self._fill_moments(row, mean[row], variance[row])
+        is_open = np.isnan(mean) if self._means_only else np.isnan(mean) | np.isnan(variance)
+        if not self.measure.sorted_extremes and not self._means_only:
+            is_open |= self._has_open_extremes[self._query_of_part]
+            is_open &= self._mixed if self.measure.additive else True
+        rows = np.logical_or.reduce(is_open, axis=1).nonzero()[0].tolist()
+        if rows:
+            mean, variance = mean.copy(), variance.copy()
+        for row in rows:
+            self._laws[row] = law = self._find_laws(row, self._mixed[row] & is_open[row, self.part])
+            for found, own in ((mean[row], law.mean), (variance[row], law.variance)):
+                found[:] = np.where(np.isnan(found), own, found)
+            if not self.measure.additive:  # where no order changes the value, any will do
+                same = is_open[row] & np.isnan(law.mean)
+                one = self.measure.values(self.grouped.worst(self.measure))
+                mean[row] = np.where(same & np.isnan(mean[row]), one, mean[row])
+                variance[row] = np.where(same & np.isnan(variance[row]), 0.0, variance[row])
         return mean, variance
 
-    def _fill_moments(self, row: int, mean: Floats, variance: Floats) -> None:
-        """Enumerate or sample the orders of tie groups where a measure has no closed form, or needs their extremes."""
-        has_mean, has_variance = self._closed[row] = ~np.isnan(mean), ~np.isnan(variance)
-        searched = self._mixed[row] & self._has_open_extremes[self.grouped.group_query]
-        is_open = ~(has_mean & has_variance) | searched
-        if np.count_nonzero(is_open):
-            self._parts[row] = parts = self._find_laws(row, is_open & self._mixed[row])
-            mean[:] = np.where(has_mean, mean, parts.mean)
-            variance[:] = np.where(has_variance, variance, parts.variance)
+    @cached_property
+    def part(self) -> Codes:
+        """The part of each tie group: itself, or its list, (n_groups,)."""
+        return np.arange(len(self.grouped.first)) if self.measure.additive else self.grouped.group_query
+
+    @cached_property
+    def _query_of_part(self) -> Codes:
+        return self.grouped.group_query if self.measure.additive else np.arange(self.grouped.n_queries)
 
     @cached_property
     def _sums(self) -> list[GroupSums]:
@@ -425,24 +429,10 @@ class _Computation:
         """Whether the order of a group matters, within the depth, (n_measures, n_groups)."""
         mixed = np.zeros((len(self.measures), len(self.grouped.first)), dtype=bool)
         for own, sums, measure in zip(mixed, self._sums, self.measures, strict=True):
-            own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
+            by_gain = measure.additive and measure.sorted_extremes
+            own[:] = sums.is_mixed if by_gain else self.grouped.is_mixed(*measure.kinds(self.grouped))
         mixed &= self.inside > 0
         return mixed
-
-    @cached_property
-    def list_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each query, for a measure that is not a sum."""
-        grouped, measure = self.grouped, self.measure
-        mean, variance = measure.list_moments(grouped)
-        has_mean, has_variance = self._closed[0] = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~has_mean if self._means_only else ~(has_mean & has_variance) | self._has_open_extremes
-        if np.count_nonzero(is_open):
-            mixed = grouped.is_mixed(*measure.kinds(grouped)) & is_open[grouped.group_query]
-            self._parts[0] = parts = self._find_laws(0, mixed)
-            one = measure.values(grouped.worst(measure))  # where no order changes the value
-            found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
-            mean, variance = np.where(has_mean, mean, found[0]), np.where(has_variance, variance, found[1])
-        return mean, variance
 
     # -- without a closed form ----------------------------------------------------------------------------------------
 
@@ -462,19 +452,18 @@ class _Computation:
     def _search_extremes(self, row: int, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
         """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""
         grouped, measure, tied = self.grouped, self.measures[row], self.grouped.tied_queries
-        parts, (has_mean, has_variance) = self._parts[row], self._closed[row]
-        is_sampled = parts.samples > 0
-        error = np.where(is_sampled & ~has_mean, parts.variance / np.maximum(parts.samples, 1), 0.0)
-        by_part = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
-        if measure.additive:
-            place, n = grouped.group_query, grouped.n_queries
-            by_part = [segment_sum(place, one, n) > 0 for one in by_part]
-            total = segment_sum(place, error, n)
-            error = total if self._divisor is None else safe_divide(total, self._divisor[row] ** 2)
-        mean_sampled, std_sampled, any_sampled = (one[tied] for one in by_part)
+        law, query = self._laws[row], self._query_of_part
+        is_sampled = law.samples > 0
+        of_mean, of_variance = (is_sampled & np.isnan(closed[row]) for closed in self._closed_form)
+        error = np.where(of_mean, law.variance / np.maximum(law.samples, 1), 0.0)
+        columns = np.array([error, of_mean, of_variance, is_sampled], dtype=np.float64)
+        error, *flags = segment_sum(query, columns, grouped.n_queries)[:, tied]
+        if self._divisor is not None:
+            error = safe_divide(error, self._divisor[row, tied] ** 2)
+        mean_sampled, std_sampled, any_sampled = (flag > 0 for flag in flags)
         extremes = np.zeros(len(tied), dtype=np.int8)
         if not measure.sorted_extremes:
-            is_open, most = self._has_open_extremes[tied], self._most_extreme(parts, low, high)
+            is_open, most = self._has_open_extremes[tied], self._most_extreme(law, low, high)
             low, high = (np.where(is_open, x, y) for x, y in zip(most, (low, high), strict=True))
             is_open &= any_sampled
             bounds = measure.extreme_bounds(grouped)
@@ -482,7 +471,7 @@ class _Computation:
                 low, high = (np.where(is_open, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
             extremes = np.where(is_open, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
         expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in (mean_sampled, std_sampled))
-        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error[tied]), np.nan))
+        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error), np.nan))
 
     @cached_property
     def _closed_extremes(self) -> tuple[Floats, Floats]:
@@ -495,16 +484,16 @@ class _Computation:
         if self.measure.sorted_extremes:
             return np.zeros(self.grouped.n_queries, dtype=bool)
         low, high = self._closed_extremes
-        return np.isnan(low) | np.isnan(high)
+        return ~self.measure.is_sorted(self.grouped) & (np.isnan(low) | np.isnan(high))
 
-    def _most_extreme(self, parts: Laws, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _most_extreme(self, law: Laws, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The lowest and the highest value of all orders that were tried, for each tied query."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         if not self.measure.additive:
-            return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
+            return np.fmin(low, law.minimum[tied]), np.fmax(high, law.maximum[tied])
         mixed, order = self._mixed, grouped.worst(self.measure)
         fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
-        extremes = np.where(mixed[:, None], np.array([parts.minimum, parts.maximum]), 0.0)
+        extremes = np.where(mixed[:, None], np.array([law.minimum, law.maximum]), 0.0)
         totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
         seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
         return np.fmin(low, seen[0]), np.fmax(high, seen[1])
@@ -540,11 +529,14 @@ class _Computation:
             for row, one in enumerate(self.measures)
             if one.value_range is not None or not one.sorted_extremes
         }
-        last = LastGroups(self.grouped, places) if len(known) < len(self.measures) else None
-        for filled in last.fill(self.measures, "worst") if last else ():
-            lower[:, places] = np.minimum(lower[:, places], self._with_last_group(last, filled, filled.worst(measure)))
-        for filled in last.fill(self.measures, "best") if last else ():
-            upper[:, places] = np.maximum(upper[:, places], self._with_last_group(last, filled, filled.best(measure)))
+        if len(known) < len(self.measures):
+            last = LastGroups(self.grouped, places)
+            for filled in last.fill(self.measures, "worst"):
+                worst = self._with_last_group(last, filled, filled.worst(measure))
+                lower[:, places] = np.minimum(lower[:, places], worst)
+            for filled in last.fill(self.measures, "best"):
+                best = self._with_last_group(last, filled, filled.best(measure))
+                upper[:, places] = np.maximum(upper[:, places], best)
         for row, (low, high) in known.items():
             lower[row, places], upper[row, places] = low, high
         return lower, upper
@@ -556,12 +548,13 @@ class _Computation:
             return _Computation(self.measures, untied, self.sampling).expectation()
         there = _Computation(self.measures, filled)
         if np.array_equal(there.depth, self.depth[:, last.places]):  # the groups above the last one add the same
-            random, means = np.zeros((2, len(self.measures), len(filled.first)))
+            means = np.zeros((len(self.measures), len(filled.first)))
+            random = np.zeros(means.shape, dtype=bool)
             random[:, filled.above_last] = self._mixed[:, last.above]  # both hold the same groups, in the same order
-            means[:, filled.above_last] = self.group_means[:, last.above]
+            means[:, filled.above_last] = self._moments[0][:, last.above]
         else:
             random = there._mixed & filled.above_last
-            means = np.where(random, there.group_means, 0.0)
+            means = np.where(random, there._moments[0], 0.0)
         certain = order.sum(np.where(random[:, filled.group], 0.0, there._terms(order)))
         total = segment_sum(filled.group_query, means, filled.n_queries)
         return there._divide(certain) + there._divide(total, with_base=False)
@@ -583,7 +576,7 @@ class Parts:
         self.measure, self.grouped, self.by_group = measure, grouped, measure.additive
         self._computation = _Computation([measure], grouped)
         self.keys, self.unjudged_key = measure.kinds(grouped)  #: documents of one key cannot be told apart
-        self.part = np.arange(len(grouped.first)) if self.by_group else grouped.group_query  #: of each tie group
+        self.part = self._computation.part  #: of each tie group
         self.n_parts = len(grouped.first) if self.by_group else grouped.n_queries
 
     @cached_property

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf, log
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,9 +46,11 @@ class Laws:
 
 def find_laws(parts: Parts, inside: Codes, sampling: Sampling) -> Laws:
     """The laws of some parts; `inside` has for each tie group the number of its ranks that matter, 0 if none does."""
-    found = Laws(*np.full((4, parts.n_parts), np.nan), samples=np.zeros(parts.n_parts, dtype=np.int64))
+    mean, variance, minimum, maximum = np.full((4, parts.n_parts), np.nan)
+    found = Laws(mean, variance, minimum, maximum, np.zeros(parts.n_parts, dtype=np.int64))
     for batch in _batches(parts, inside):
         some = batch.parts
+        orders: Iterator[tuple[Order, Any]]
         if batch.moves is None:
             orders = sample_orders(some.grouped, sampling, least=MIN_SAMPLES)
         else:

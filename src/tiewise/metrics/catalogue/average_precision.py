@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.metrics.catalogue.parts import Binary, sorted_extremes
+from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import mean_reciprocals
@@ -132,10 +132,9 @@ class _infAP(Binary):
         total = row_sum(np.where(block.within, (1 + inferred) / block.rank, 0.0))
         return block.relevant / block.size * total, np.full_like(total, np.nan)
 
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Those of the sorted orders, if no label is negative."""
-        is_sorted = (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
-        return sorted_extremes(self, q, is_sorted)
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """If no label is negative."""
+        return (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
 
 
 infAP = measure(_infAP)

@@ -131,7 +131,7 @@ class _Compat(OfGains):
         """
         seen = np.searchsorted(-weights, -NEGLIGIBLE) - start  # ranks below have no weight that is worth adding
         slot = np.arange(min(inside, max(int(seen), 0)))
-        rank_weight = self._weight_from(weights, start + 1.0 + slot, np.array(depths))
+        rank_weight = self._weight_from(weights, (start + 1 + slot).astype(np.float64), np.array(depths))
         total, lead, others = float(rank_weight.sum()), ideal - start, size - count
         n_slots = _slots_with_few(size - 1, others, len(slot), lead)
         for some in np.array_split(slot[:n_slots], n_slots * 64 // BLOCK + 1 + n_slots // 4096):

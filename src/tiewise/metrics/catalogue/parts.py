@@ -7,13 +7,11 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, check_size, param
-from tiewise.metrics.engine import value
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
 __all__ = [
@@ -24,7 +22,6 @@ __all__ = [
     "exponential_gain",
     "ideal_order",
     "ideal_sum",
-    "sorted_extremes",
     "spell_levels",
     "spell_numbers",
 ]
@@ -143,9 +140,3 @@ def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
         return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
 
     return q.of_judgments("ideal", who, compute)
-
-
-def sorted_extremes(who: Measure, q: GroupedJudgments, where: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The values of the worst and the best order by `key`, for a measure's `extremes`; NaN in other queries."""
-    low, high = (value(who, q, order) for order in (q.worst(who), q.best(who)))
-    return np.where(where, low, np.nan), np.where(where, high, np.nan)
