@@ -15,7 +15,7 @@ from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric_window
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import BLOCK, alike
+from tiewise.metrics.segments import alike
 
 __all__ = ["Compat"]
 
@@ -50,7 +50,12 @@ class _Compat(OfGains):
         return np.maximum(label, 0.0)
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank < 1e-300
+        return np.minimum(q.length, self._deepest)
+
+    @property
+    def _deepest(self) -> int:
+        """Below this depth there is no weight: p^depth < 1e-300."""
+        return math.ceil(-700 / math.log(self.p))
 
     def _depths(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """The number of depths of each query, and its documents with a label above 0."""
@@ -58,13 +63,13 @@ class _Compat(OfGains):
         return np.maximum(q.length, ideal), ideal
 
     def _weights(self, q: GroupedJudgments) -> Floats:
-        """The sums of p^(d−1)/d over all d from 1, 2, 3, … to the largest depth of any query, and 0."""
-        depth = np.arange(int(self._depths(q)[0].max(initial=0)), 0, -1.0)
+        """The sums of p^(d−1)/d over all d from 1, 2, 3, … to the largest depth of any query with a weight, and 0."""
+        depth = np.arange(min(int(self._depths(q)[0].max(initial=0)), self._deepest), 0, -1.0)
         return np.append(np.cumsum(self.p ** (depth - 1) / depth)[::-1], 0.0)
 
     def _weight_from(self, weights: Floats, first: Floats, depths: Floats) -> Floats:
         """The weight of the depths from `first` to the last one."""
-        last = depths.astype(np.int64)
+        last = np.minimum(depths.astype(np.int64), len(weights) - 1)
         return weights[np.minimum(first.astype(np.int64), last + 1) - 1] - weights[last]
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
@@ -72,8 +77,10 @@ class _Compat(OfGains):
         if not self.normalize:
             return (1 - self.p**depths) / (1 - self.p)
         weights = self._weights(q)
-        total = np.append(0.0, np.cumsum(weights))
-        return total[ideal.astype(np.int64)] - ideal * weights[depths.astype(np.int64)]
+        total, end = np.append(0.0, np.cumsum(weights)), len(weights) - 1
+        return (
+            total[np.minimum(ideal.astype(np.int64), end)] - ideal * weights[np.minimum(depths.astype(np.int64), end)]
+        )
 
     def _count_higher(self, q: GroupedJudgments) -> Codes:
         """N_{>λ}: how many judged documents of its query have a higher label than each, (n_rows of the qrels,)."""
@@ -134,7 +141,7 @@ class _Compat(OfGains):
         rank_weight = self._weight_from(weights, (start + 1 + slot).astype(np.float64), np.array(depths))
         total, lead, others = float(rank_weight.sum()), ideal - start, size - count
         n_slots = _slots_with_few(size - 1, others, len(slot), lead)
-        for some in np.array_split(slot[:n_slots], n_slots * 64 // BLOCK + 1 + n_slots // 4096):
+        for some in np.array_split(slot[:n_slots], n_slots // 512 + 1):
             u, chance = hypergeometric_window(size - 1, others, some)
             first = np.maximum(ideal + 1.0 + some[:, None] - u, 1.0)
             more = self._weight_from(weights, first, np.array(depths)) - rank_weight[some][:, None]
