@@ -17,11 +17,13 @@ from scipy import stats
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import arrangements, distribution, ranks, result, shared_order, system
+from tiewise.analysis.comparison import distribution, ranks, result, shared_order, tied_groups
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.comparison.pair import Answers
 from tiewise.analysis.significance import ATOL
 from tiewise.metrics import arrangements as few_arrangements
+from tiewise.metrics import enumeration
+from tiewise.metrics.definition import Sampling
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 
 DOCS = "abcde"
@@ -834,25 +836,17 @@ def test_pairs_of_many_systems_are_those_with_the_best(monkeypatch):
     assert len(list(compared(judged, runs, None, "nDCG@3", baseline="A", complete=True).pairs())) == 3
 
 
-@pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize(("size", "held"), [(60, 3), (9, 5), (4, 4), (30, 1)])
-def test_random_ranks_are_uniform_in_their_group(size, held, large, monkeypatch):
-    monkeypatch.setattr(system, "LARGE_GROUP", 2 if large else 10_000)
+def test_random_ranks_are_uniform_in_their_group(size, held):
     judged = tw.Qrels.from_dict({"q": {f"d{i}": i + 1 for i in range(held)}, "p": {"d0": 1, "z": 0}})
     run = {"q": dict.fromkeys((f"d{i}" for i in range(size)), 1.0), "p": {"x": 2.0, "d0": 1.0, "z": 1.0}}
-    tied = arrangements.TiedGroups(
-        tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run))), np.ones(2, dtype=bool)
-    )
-    rng, draws = np.random.default_rng(0), 3000
-    places = system.OrderSampler(tied)
-    rows = tied.judged_docs()
-    rows = rows[tied.grouped.query[tied.docs[rows]] == 0]
-    drawn = [places.draw(rng) for _ in range(draws)]
-    assert all((np.diff(rank[rows]) > 0).all() and len(set(label[rows])) == held for rank, label in drawn)
-    of_q = np.array([rank[rows][np.argsort(label[rows])] for rank, label in drawn])
+    grouped = GroupedJudgments(tw.tie_groups(judged, tw.Run.from_dict(run)))
+    draws = 3000
+    orders = [order for order, _ in enumeration.sample_orders(grouped, Sampling(draws), least=1)]
+    of_q = np.array([order.rank[order.query == 0][np.argsort(order.label[order.query == 0])] for order in orders])
     assert of_q.shape == (draws, held)
     assert all(len(set(row)) == held for row in of_q.tolist())
-    for column in of_q.T:
+    for column in of_q.astype(int).T:
         seen = np.bincount(column, minlength=size + 1)[1:]
         assert len(seen) == size and abs(seen - draws / size).max() < 5 * math.sqrt(draws / size)
 
@@ -1008,19 +1002,17 @@ def test_components_with_too_many_documents_are_sampled(monkeypatch, orders):
 def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
-    tied = arrangements.TiedGroups(
-        tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool)
-    )
+    tied = tied_groups.TiedGroups(tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
     members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)
     for priority in (
         rng.permutation(12).astype(np.uint64),  # small numbers: alike in all but the last bits
         rng.integers(0, 2**64, 12, dtype=np.uint64),
     ):
-        rank = members.rank(priority)[members.target]
+        before = members.count_before(priority)
         for place, (at, group) in enumerate(zip(members.judged, members.group[members.judged], strict=True)):
             others = priority[members.group == group]
-            assert rank[place] == 1 + np.count_nonzero(others < priority[at])
+            assert before[place] == np.count_nonzero(others < priority[at])
 
 
 def test_one_run_under_two_names_is_equal_to_itself():

@@ -15,8 +15,8 @@ from cases import Case, cases
 from tiewise.errors import MeasureError
 from tiewise.metrics import engine, enumeration
 from tiewise.metrics.definition import ListMeasure, Measure, Sampling, param
-from tiewise.metrics.enumeration import RandomOrders
 from tiewise.metrics.grouped_judgments import GroupedJudgments
+from tiewise.ties.orders import RandomPlaces
 
 FIELDS = ("expected", "minimum", "maximum", "std", "oblivious")
 
@@ -149,10 +149,9 @@ def test_lists_without_a_closed_form_are_compared(list_ap):
 
 @pytest.mark.parametrize(("size", "n_judged"), [(6, 4), (400, 3), (5, 1), (1000, 30)])
 def test_random_orders_are_uniform(size, n_judged):
-    ties = tw.notation("(" + "1" * n_judged + "-" * (size - n_judged) + ")")
-    orders = RandomOrders(GroupedJudgments(ties), seed=3)
-    n = 4000
-    drawn = np.array([orders.before(number) for number in range(n)])
+    one, n = np.ones(1, dtype=np.int64), 4000
+    places = RandomPlaces(one.astype(np.uint64), size * one, n_judged * one, seed=3)
+    drawn = np.array([places.draw(number) for number in range(n)])
     assert all(len(set(row)) == n_judged for row in drawn.tolist())
     assert drawn.min() >= 0 and drawn.max() < size
     error = size / math.sqrt(12 * n)

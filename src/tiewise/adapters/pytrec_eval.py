@@ -57,6 +57,7 @@ class _Text(Measure):
     """0 for what trec_eval prints as text."""
 
     takes_cutoff = False
+    distinguishes_unjudged = False
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         """No rank matters."""

@@ -6,29 +6,27 @@ Counting comes first and costs most. Measuring comes after it, as often as one l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats, freeze, warn_of_row_numbers
+from tiewise.data.columns import Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
-from tiewise.metrics.aggregation import GEOMETRIC_MEAN
+from tiewise.metrics.cut_lists import reaches_last_group
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
-from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.names import MeasureLike, parse_all
-from tiewise.metrics.segments import safe_divide
 from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -219,24 +217,15 @@ class Evaluation:
             is_counted = rule is not None and rule.dtype == "float64" and rule.order in grouped.ties.before
             together.setdefault((grouped, rule.order if rule and is_counted else None), []).append(measure)
         found: dict[Measure, Estimates] = {}
-        cuts = None if options.complete else _Cuts(self)
         for (grouped, order), some in together.items():
-            sampling, bounded = options.sampling, cuts is not None
+            sampling, bounded = options.sampling, not options.complete
             each = engine.estimates_of(some, grouped, oblivious=order, sampling=sampling, truncated=bounded)
             for measure, one in each.items():
                 rule = rules[measure]
                 if rule is not None and order is None:
                     one.oblivious = self.in_order(measure, rule)
-                one.cut_likely = cuts is not None and self.cut_is_likely
-                if cuts is not None and not engine.knows_cut(measure, grouped):
-                    one.cut = cuts.bounds(measure, one.expected)
-                    if measure.aggregation is GEOMETRIC_MEAN:  # whose bounds are made of those of powers
-                        one.powers = partial(self._estimate_power, measure)
+                one.cut_likely = bounded and self.cut_is_likely
             found |= each
-        return found
-
-    def _estimate_power(self, measure: Measure, exponent: float) -> Estimates:
-        (found,) = self._estimate([measure.to_power(exponent)]).values()
         return found
 
     def _rule(self, measure: Measure) -> Rule | None:
@@ -270,14 +259,7 @@ class Evaluation:
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        grouped = self.grouped(measure)
-        ties, start = grouped.ties, grouped.ties.last_start
-        if ties.condensed_end is None:
-            return ties.may_be_truncated & (measure.depth(grouped) > start)
-        ranks = np.minimum(ties.lowest_size, ties.condensed_end.candidates)
-        short, long = (GroupedJudgments(replace(ties, length=length)) for length in (start, start + ranks))
-        looks = (measure.depth(long) > start) | (measure.base(long) != measure.base(short))
-        return ties.may_be_truncated & looks
+        return reaches_last_group(measure, self.grouped(measure))
 
     # -- one order ----------------------------------------------------------------------------------------------
 
@@ -298,96 +280,3 @@ class Evaluation:
         if key not in self._in_order:
             self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
         return self._in_order[key]
-
-
-class _Truncated(NamedTuple):
-    """Lists that may be truncated inside their last tie group."""
-
-    places: Codes  # of their queries
-    ties: TieGroups  # of these queries alone
-    may_be_there: NDArray[np.bool_]  # which judged documents may be in the last group
-    above: Codes  # the tied groups above the last ones, of the groups of all queries
-
-
-class _Cuts:
-    """The lists that end with tied documents, so that they may be truncated inside their last tie group."""
-
-    def __init__(self, evaluation: Evaluation):
-        self._evaluation = evaluation
-        self._parts: dict[int, _Truncated] = {}  # by the identity of all tie groups
-        self._grouped: dict[tuple[int, bytes, bytes], GroupedJudgments] = {}
-
-    def bounds(self, measure: Measure, expected: Floats) -> tuple[Floats, Floats] | None:
-        """Bounds on the expectation if lists were truncated inside their last tie group; None if none can have been.
-
-        Whatever was in that group, its ranks hold at best the best documents of the group and of those that were not
-        retrieved, best first, and at worst documents that are worth nothing: Eq. (18). A measure that a better document
-        can lower is only known to lie in its range. NaN means that no bounds are known.
-        """
-        grouped = self._evaluation.grouped(measure)
-        part = self._part(grouped)
-        reached = self._evaluation.reaches_last_group(measure)[part.places]
-        if not np.count_nonzero(reached):
-            return None
-        lower, upper = expected.copy(), expected.copy()
-        places = part.places[reached]
-        if measure.part is not None:
-            lower[places], upper[places] = (bound[places] for bound in self._over_subtopics(measure, measure.part))
-            return np.minimum(lower, expected), np.maximum(upper, expected)
-        if measure.value_range is not None or not measure.sorted_extremes:
-            lower[places], upper[places] = measure.value_range or (np.nan, np.nan)
-            return lower, upper
-        for worst in self._expect(measure, grouped, part, "worst"):
-            lower[places] = np.minimum(lower[places], worst[reached])
-        for best in self._expect(measure, grouped, part, "best"):
-            upper[places] = np.maximum(upper[places], best[reached])
-        return lower, upper
-
-    def _over_subtopics(self, measure: Measure, part: Measure) -> tuple[Floats, Floats]:
-        """The sums of the bounds of each subtopic, for each query."""
-        grouped = self._evaluation.grouped(measure)
-        subtopics, divisor = grouped.by_subtopic, engine.divisors(measure, grouped)
-        ties = Counted.of(subtopics.grouped.ties)
-        expected = subtopics.expected(part)
-        low, high = _Cuts(Evaluation(ties, self._evaluation.options)).bounds(part, expected) or (expected, expected)
-        return safe_divide(subtopics.sum(low), divisor), safe_divide(subtopics.sum(high), divisor)
-
-    def _expect(
-        self, measure: Measure, grouped: GroupedJudgments, part: _Truncated, how: Literal["best", "worst"]
-    ) -> Iterator[Floats]:
-        """The expectation if the last tie group holds the best documents there are for it, or the worst.
-
-        In condensed lists it holds no documents besides, or as many judged ones that are worth nothing as there can be.
-        """
-        ties = part.ties
-        query, gain = ties.qrels.query, measure.gain(ties.qrels.label)
-        is_better = gain > 0 if how == "best" else gain < 0  # than an unjudged document, or worse
-        rows = np.flatnonzero(part.may_be_there & is_better)
-        if len(rows):
-            rows = rows[np.lexsort((-np.abs(gain[rows]), query[rows]))]
-            place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
-            rows = rows[place < ties.lowest_size[query[rows]]]
-        sizes, end, sampling = [ties.lowest_size], ties.condensed_end, self._evaluation.options.sampling
-        if end is not None:
-            others = part.may_be_there & (gain > 0) if how == "worst" else np.zeros(len(query), dtype=bool)
-            most = end.candidates - np.bincount(query[others], minlength=len(end.candidates))
-            sizes = [np.bincount(query[rows], minlength=len(most)), np.minimum(ties.lowest_size, most)]
-        for ranks in sizes:
-            key = id(grouped), rows.tobytes(), ranks.tobytes()
-            if key not in self._grouped:  # many measures rank documents in the same way
-                self._grouped[key] = GroupedJudgments(ties.with_last_group(rows, ranks))
-            filled = self._grouped[key]
-            yield engine.expected_with_last_group(measure, grouped, part.above, filled, how, sampling)
-
-    def _part(self, grouped: GroupedJudgments) -> _Truncated:
-        if id(grouped) not in self._parts:
-            places = np.flatnonzero(grouped.ties.may_be_truncated)
-            ties = select_queries(grouped.ties, places)
-            chosen = np.zeros(grouped.n_queries, dtype=bool)
-            chosen[places] = True
-            above = np.flatnonzero(grouped.above_last & chosen[grouped.group_query])
-            may_be_there = ties.in_last_group | (ties.size == 0)
-            if ties.condensed_end is not None:
-                may_be_there &= ties.qrels.label >= 0
-            self._parts[id(grouped)] = _Truncated(places, ties, may_be_there, above)
-        return self._parts[id(grouped)]

@@ -31,19 +31,24 @@ class Arrangements:
     def __len__(self) -> int:
         return len(self.probabilities)
 
-    def before(self, document_kinds: Codes) -> Codes:
-        """How many documents of the group precede some of its documents, (n_arrangements, n_documents).
+    def before(self, document_kinds: Codes, kind_of: Codes | None = None) -> Codes:
+        """How many documents of a tie group precede some of its documents, (n_arrangements, n_documents).
 
-        Documents of one kind stand in the given order. Those outside the slots follow the last slot.
+        Documents of one kind stand in the given order. Those outside the slots follow the last slot. If documents of
+        several groups are arranged together, `kind_of` has for each of their kinds that of this group, −1 for none.
 
         >>> arrange((1, 2), 2).before(np.array([0, 1])).tolist()
         [[0, 1], [1, 0], [2, 0]]
+        >>> arrange((1, 1, 1), 3).before(np.array([0]), np.array([-1, 0, 1])).ravel().tolist()
+        [0, 1, 0, 0, 1, 1]
         """
         n, slots = self.kinds.shape
+        kinds = self.kinds if kind_of is None else kind_of[self.kinds]
+        place = np.cumsum(kinds >= 0, axis=1) - 1
         before = np.full((n, len(document_kinds)), slots, dtype=np.int64)
         for kind in np.unique(document_kinds).tolist():
             columns = np.flatnonzero(document_kinds == kind)[:slots]
-            places = np.sort(np.where(self.kinds == kind, np.arange(slots), slots), axis=1)
+            places = np.sort(np.where(kinds == kind, place, slots), axis=1)
             before[:, columns] = places[:, : len(columns)]
         outside = before == slots
         return np.where(outside, slots - 1 + np.cumsum(outside, axis=1), before)

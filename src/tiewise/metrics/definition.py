@@ -142,7 +142,8 @@ class Measure:
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
     compares: ClassVar[bool] = False  #: a measure of two rankings, not of a run against judgments
     total: ClassVar[bool] = False  #: added up over queries, not averaged (a count)
-    #: Whether it is a sum over documents, Eq. (1), whose terms do not depend on the order of the documents above.
+    #: Whether it is a sum over documents, Eq. (1). A term depends on which documents stand above, but neither on their
+    #: order nor on what stands below.
     additive: ClassVar[bool] = True
     #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
@@ -188,6 +189,11 @@ class Measure:
         """By what to sort for the best order, unjudged documents at 0. Here: the label."""
         return label
 
+    @property
+    def sorts_by_label(self) -> bool:
+        """Whether `key` is the label: such measures share their orders. Here: unless it has a key of its own."""
+        return type(self).key is Measure.key and type(self).sort_key is Measure.sort_key
+
     def sort_key(self, documents: GroupedJudgments) -> Floats:
         """The key of some documents, of a measure that looks at more than their labels. Here: `key`."""
         return self.key(documents.label)
@@ -212,8 +218,12 @@ class Measure:
         """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """Whether the orders by `key` are the best and the worst one, for each query. Here: `sorted_extremes`."""
+        return np.full(q.n_queries, self.sorted_extremes)
+
     def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Minimum and maximum of each query, if `sorted_extremes` is False; NaN where there is no closed form."""
+        """Minimum and maximum of each query, if it is not sorted; NaN where there is no closed form."""
         return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
 
     def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
@@ -264,22 +274,10 @@ class Measure:
             return True
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
-        if distinguishes is None and not cls.is_built_in():
+        if distinguishes is None:
             names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain", "list_moments")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         return bool(distinguishes or self.gain(zero)[0] or self.relevant(zero)[0])
-
-    @cached_property
-    def sorts_by_label(self) -> bool:
-        """Whether it is one of our sums whose best order is that by label: all of these share their orders."""
-        label, is_sum = np.zeros(1), self.additive and self.sorted_extremes and not self.needs_subtopics
-        by_key = type(self).sort_key is Measure.sort_key and self.key(label) is label
-        return is_sum and by_key and self.is_built_in()
-
-    @classmethod
-    def is_built_in(cls) -> bool:
-        """Whether it is one of ours: tests prove of these what must be assumed otherwise of a user's measure."""
-        return cls.__module__.startswith("tiewise.")
 
     # -- the value --------------------------------------------------------------------------------------------
 
@@ -306,7 +304,7 @@ class Measure:
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
             has_bounds = math.isfinite(self.params[name].above) and math.isfinite(self.params[name].below)
-            if self.is_built_in() and not has_bounds and isinstance(value, (int, float, np.number)):
+            if not has_bounds and isinstance(value, (int, float, np.number)):
                 try:
                     check_size(float(value) if isinstance(value, np.number) else value)
                 except ValueError as error:

@@ -17,9 +17,8 @@ about one size, so that memory stays bounded and sums are taken pairwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +27,7 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
+from tiewise.metrics.cut_lists import LastGroups, reaches_last_group, untie_last_group
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order, Stack
@@ -36,17 +36,16 @@ from tiewise.results.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
-    from tiewise.metrics.enumeration import PartStatistics
+    from tiewise.metrics.enumeration import Laws
 
 __all__ = [
+    "Parts",
     "divisors",
     "estimates",
     "estimates_of",
     "expected",
-    "expected_with_last_group",
     "group",
     "group_means",
-    "knows_cut",
     "linear_moments",
     "mean_and_variance",
     "moments",
@@ -84,38 +83,13 @@ def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = S
 
 def mean_and_variance(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
     """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
-    (found,) = _Computation([measure], grouped).statistics(None)
+    (found,) = _Computation([measure], grouped, means_only=False).statistics(None)
     return found.mean, found.variance
 
 
 def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
     return _Computation([measure], grouped).all_group_means()[0]
-
-
-def expected_with_last_group(
-    measure: Measure,
-    grouped: GroupedJudgments,
-    above: Codes,
-    filled: GroupedJudgments,
-    order: Literal["best", "worst"],
-    sampling: Sampling = SAMPLING,
-) -> Floats:
-    """The expectation in some queries if their last tie group held other documents, in a fixed order.
-
-    `filled` has these queries, with those documents. The tied groups above the last one, `above` of `grouped`, stay in
-    random order. Their expectations are those that were computed for `grouped`.
-    """
-    if not measure.additive:
-        return expected(measure, _untie_last_group(measure, filled.ties), sampling)
-    computation = _Computation([measure], filled)
-    if not measure.is_built_in() or grouped.ties.condensed_end is not None:  # they may depend on the last group
-        return computation.with_last_group(order, computation.group_means[0])
-    if measure not in grouped.means:
-        grouped.means[measure] = _Computation([measure], grouped).group_means[0]
-    means = np.zeros(len(filled.first))
-    means[filled.above_last] = grouped.means[measure][above]  # both hold the same groups, in the same order
-    return computation.with_last_group(order, means)
 
 
 def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
@@ -127,17 +101,6 @@ def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
             f"one for each of the {count_noun(n, 'query', 'queries')}."
         )
     return np.broadcast_to(found, (n,))
-
-
-def _untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
-    """The same lists with the documents of the last tie group in their best order, those with a key of 0 at its end."""
-    query = ties.qrels.query
-    rows = np.flatnonzero((ties.size > 0) & (ties.start == ties.last_start[query]))
-    rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
-    start, size = ties.start.copy(), ties.size.copy()
-    start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
-    size[rows] = 1
-    return GroupedJudgments(replace(ties, start=start, size=size))
 
 
 def estimates(
@@ -157,12 +120,14 @@ def estimates_of(
 ) -> dict[Measure, Estimates]:
     """The same for several measures, which share most of the work.
 
-    With `truncated`, measures of which this `knows_cut` have bounds for lists that may be truncated, too.
+    With `truncated`, they have bounds for lists that may be truncated, too.
     """
-    found = {}
-    for batch in _batches(measures, lambda measure: measure.sorts_by_label, 3 * len(grouped.rows)):
-        each = _Computation(batch, grouped, sampling).statistics(oblivious, truncated=truncated)
-        for measure, one in zip(batch, each, strict=True):
+    found, shared = {}, _Shared(grouped)
+    for batch in _batches(measures, _shares_orders, 3 * len(grouped.rows)):
+        computation = _Computation(batch, grouped, sampling, shared, means_only=False)
+        each = computation.statistics(oblivious)
+        cuts = computation.bounds(np.array([one.mean for one in each])) if truncated else [None] * len(batch)
+        for measure, one, cut in zip(batch, each, cuts, strict=True):
             aggregation = measure.aggregation
             is_geometric = aggregation is GEOMETRIC_MEAN  # else the tie groups need not be kept
             found[measure] = Estimates(
@@ -174,26 +139,25 @@ def estimates_of(
                 variance=one.variance,
                 oblivious=one.oblivious,
                 residual=measure.residual(grouped),
-                cut=one.cut,
+                cut=cut,
                 method=one.method,
                 aggregation=aggregation,
-                powers=partial(_estimates_of_power, measure, grouped, sampling) if is_geometric else None,
+                powers=partial(_estimates_of_power, measure, grouped, sampling, truncated) if is_geometric else None,
                 limits=measure.limits,
             )
     return found
 
 
-def _estimates_of_power(measure: Measure, grouped: GroupedJudgments, sampling: Sampling, exponent: float) -> Estimates:
-    return estimates(measure.to_power(exponent), grouped, sampling=sampling)
+def _estimates_of_power(
+    measure: Measure, grouped: GroupedJudgments, sampling: Sampling, truncated: bool, exponent: float
+) -> Estimates:
+    power = measure.to_power(exponent)
+    return estimates_of([power], grouped, sampling=sampling, truncated=truncated)[power]
 
 
-def knows_cut(measure: Measure, grouped: GroupedJudgments) -> bool:
-    """Whether `estimates_of` has the bounds of a measure for lists that may be truncated.
-
-    It must be a sum of the form of Eq. (1), in which documents of higher labels are worth at least as much.
-    """
-    is_eq_1 = type(measure).terms is Measure.terms and measure.value_range is None
-    return is_eq_1 and measure.sorts_by_label and grouped.ties.condensed_end is None
+def _shares_orders(measure: Measure) -> bool:
+    """Whether all statistics of a measure come from orders by label, which it has in common with others."""
+    return measure.sorts_by_label and measure.additive and measure.sorted_extremes and measure.part is None
 
 
 def _batches(
@@ -215,7 +179,30 @@ class _Statistics(NamedTuple):
     maximum: Floats
     oblivious: Floats | None
     method: Methods | None
-    cut: tuple[Floats, Floats] | None = None
+
+
+class _Shared:
+    """What measures of the same tie groups have in common: orders by label, and the gains in groups."""
+
+    def __init__(self, grouped: GroupedJudgments):
+        self._grouped = grouped
+        self._stacks: dict[str | None, Stack] = {}  # by the fixed order
+        self._sums: dict[bytes, GroupSums] = {}  # by the gains
+
+    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
+        """The lists of which the statistics of a measure are made."""
+        if not measure.sorts_by_label:
+            return self._grouped.stack(measure, oblivious)
+        if oblivious not in self._stacks:
+            self._stacks[oblivious] = self._grouped.stack(measure, oblivious)
+        return self._stacks[oblivious]
+
+    def sums(self, gain: Floats) -> GroupSums:
+        """The gains in tie groups."""
+        key = gain.tobytes()
+        if key not in self._sums:
+            self._sums[key] = GroupSums(self._grouped, gain)
+        return self._sums[key]
 
 
 class _Computation:
@@ -224,13 +211,20 @@ class _Computation:
     Arrays have a row for each measure. A measure that is not a sum, or has orders of its own, is alone.
     """
 
-    def __init__(self, measures: Sequence[Measure], grouped: GroupedJudgments, sampling: Sampling = SAMPLING):
-        self.measures, self.grouped, self.sampling = measures, grouped, sampling
+    def __init__(
+        self,
+        measures: Sequence[Measure],
+        grouped: GroupedJudgments,
+        sampling: Sampling = SAMPLING,
+        shared: _Shared | None = None,
+        *,
+        means_only: bool = True,
+    ):
+        self.measures, self.grouped, self.sampling, self._means_only = measures, grouped, sampling, means_only
+        self._shared = _Shared(grouped) if shared is None else shared
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
-        self._parts: dict[int, PartStatistics] = {}  # by row: of what has no closed form
-        #: By row: whether mean and variance of a part have a closed form.
-        self._closed: dict[int, tuple[NDArray[np.bool_], NDArray[np.bool_]]] = {}
+        self._laws: dict[int, Laws] = {}  # by row: of what has no closed form
 
     # -- Eq. (1): one order, or a stack of several --------------------------------------------------------------------
 
@@ -256,7 +250,7 @@ class _Computation:
     @cached_property
     def _divisor(self) -> Floats | None:
         """What each query's sum is divided by; None: by nothing."""
-        if all(type(measure).divisor is Measure.divisor for measure in self.measures):
+        if not self.measure.additive or all(type(one).divisor is Measure.divisor for one in self.measures):
             return None
         return np.array([divisors(measure, self.grouped) for measure in self.measures])
 
@@ -268,8 +262,8 @@ class _Computation:
 
     # -- all orders ---------------------------------------------------------------------------------------------------
 
-    def statistics(self, oblivious: str | None, *, truncated: bool = False) -> list[_Statistics]:
-        """All statistics of each query, of each measure; with `truncated`, bounds for truncated lists too."""
+    def statistics(self, oblivious: str | None) -> list[_Statistics]:
+        """All statistics of each query, of each measure."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         for measure in self.measures:
             _check_depth(measure, grouped)
@@ -277,19 +271,12 @@ class _Computation:
             orders = [*([] if oblivious is None else [grouped.oblivious(oblivious)]), grouped.worst(self.measure)]
             some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
             values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
-            return self._summarize(values, oblivious, *(x[None, tied] for x in self.list_moments if len(tied)))
-        known = [truncated and knows_cut(measure, grouped) for measure in self.measures]
-        stack = grouped.stack(self.measure, oblivious, truncated=any(known))
+            return self._summarize(values, oblivious, *(x[:, tied] for x in self._moments if len(tied)))
+        stack = self._shared.stack(self.measure, oblivious)
         terms = self._stack_terms(stack)
         values = self._divide(stack.order.sum(terms), stack.query)
-        expected = self._expected(stack, terms)
-        moments = (expected[:, : len(tied)], self._tied_variance()) if len(tied) else ()
-        found = self._summarize(values, oblivious, *moments)
-        if len(stack.truncated):
-            cuts = self._bounds(np.array([one.mean for one in found]), stack.truncated, expected[:, len(tied) :])
-            each = zip(found, cuts, known, strict=True)
-            found = [one._replace(cut=cut) if is_known else one for one, cut, is_known in each]
-        return found
+        moments = (self._expected(terms), self._tied_variance()) if len(tied) else ()
+        return self._summarize(values, oblivious, *moments)
 
     def _summarize(self, values: Floats, oblivious: str | None, *moments: Floats) -> list[_Statistics]:
         """The statistics from the values of the best, oblivious and worst orders, and moments of queries with ties."""
@@ -329,22 +316,23 @@ class _Computation:
     def _correct_extremes(self, row: int, mean: Floats, low: Floats, high: Floats, methods: dict[int, Methods]) -> None:
         """Replace the extremes of one measure where those of the sorted orders are not its own."""
         measure, tied = self.measures[row], self.grouped.tied_queries
-        if measure.sorted_extremes and not measure.is_built_in():
+        if measure.sorted_extremes:
             _check_order(measure, mean[row], low[row], high[row])
         if not measure.sorted_extremes:
             for column, closed in zip((low, high), self._closed_extremes, strict=True):
                 column[row] = np.where(np.isnan(closed[tied]), column[row], closed[tied])
-        if row in self._parts:
+        if row in self._laws:
             low[row], high[row], methods[row] = self._search_extremes(row, low[row], high[row])
 
     def expectation(self) -> Floats:
         """Eq. (2), for each query."""
         if not self.measure.additive:
-            return self.list_moments[0][None]
-        stack = self.grouped.stack(self.measure, None)
+            return self._moments[0]
+        stack = self._shared.stack(self.measure, None)
         terms = self._stack_terms(stack)
         found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
-        found[:, self.grouped.tied_queries] = self._expected(stack, terms)
+        if len(self.grouped.tied_queries):
+            found[:, self.grouped.tied_queries] = self._expected(terms)
         return found
 
     def _stack_terms(self, stack: Stack) -> Floats:
@@ -353,88 +341,84 @@ class _Computation:
             return self._terms(stack.order)
         return np.concatenate([self._terms(order)[:, documents] for order, documents in stack.parts], axis=1)
 
-    def _expected(self, stack: Stack, terms: Floats) -> Floats:
-        """Eq. (2), for the last lists of a stack: those with ties, then those that may be truncated."""
-        means = self.group_means if len(stack.groups) else np.zeros((len(terms), 0))
-        self.grouped.means.update(zip(self.measures, means, strict=True))
+    def _expected(self, terms: Floats) -> Floats:
+        """Eq. (2), for each query with ties, from the terms of a stack, which ends with the worst order of these."""
+        grouped, tied = self.grouped, self.grouped.tied_queries
+        (groups, _), documents, place = grouped.tied_groups, grouped.tied_documents, grouped.place_among_tied
+        group = grouped.group[documents]
         # Where a group is not mixed, any order will do.
-        certain = np.where(self._mixed[:, stack.group], 0.0, terms[:, stack.first :])
-        lists = stack.query[stack.n_fixed :]
-        fixed = segment_sum(stack.order.segment[stack.first :] - stack.n_fixed, certain, len(lists))
-        total = segment_sum(stack.list_of_group, means[:, stack.groups], len(lists))
-        return self._divide(fixed, lists) + self._divide(total, lists, with_base=False)
+        certain = np.where(self._mixed[:, group], 0.0, terms[:, terms.shape[1] - len(group) :])
+        fixed = segment_sum(place[grouped.group_query[group]], certain, len(tied))
+        total = segment_sum(place[grouped.group_query[groups]], self._moments[0][:, groups], len(tied))
+        return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
 
     def _tied_variance(self) -> Floats:
         """Eq. (3), for each query with ties."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         groups, _ = grouped.tied_groups
         place = grouped.place_among_tied[grouped.group_query[groups]]
-        squares = segment_sum(place, self.group_moments[1][:, groups], len(tied))
+        squares = segment_sum(place, self._moments[1][:, groups], len(tied))
         return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
-
-    def _bounds(self, expected: Floats, truncated: Codes, filled: Floats) -> list[tuple[Floats, Floats] | None]:
-        """Bounds on the expectation if lists were truncated in their last tie group; None if no measure looks there.
-
-        `filled` has the expectations with the worst and the best documents in the last tie groups of these queries.
-        """
-        reached = self.depth[:, truncated] > self.grouped.ties.last_start[truncated]
-        here, low, high = expected[:, truncated], filled[:, : len(truncated)], filled[:, len(truncated) :]
-        lower, upper = expected.copy(), expected.copy()
-        lower[:, truncated] = np.where(reached, np.minimum(here, low), here)
-        upper[:, truncated] = np.where(reached, np.maximum(here, high), here)
-        bounds = zip(lower, upper, np.logical_or.reduce(reached, axis=1).tolist(), strict=True)
-        return [(low, high) if is_reached else None for low, high, is_reached in bounds]
-
-    @property
-    def group_means(self) -> Floats:
-        """The expectations of `group_moments`; variances are not computed if they have no closed form."""
-        mean, _ = self._closed_form
-        sum_of_all = np.add.reduce(mean, axis=None)
-        return mean if sum_of_all == sum_of_all else self.group_moments[0]
 
     def all_group_means(self) -> Floats:
         """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        mixed, worst = self._mixed[:, :-1], self.grouped.worst(self.measure)
-        return np.where(mixed, self.group_means, self.part_values(worst))
+        return np.where(self._mixed, self._moments[0], self.part_values(self.grouped.worst(self.measure)))
 
     @cached_property
     def _closed_form(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group as `moments` gives them, 0 where its order does not matter."""
-        mean, variance = np.zeros((2, *self._inside.shape))
-        known: dict[tuple[int, bytes, bytes], GroupBlock] = {}  # several measures have the same gains and cutoff
-        for row, measure in enumerate(self.measures):
-            groups = self._mixed[row].nonzero()[0]
-            for block in self._sums[row].blocks(groups, self._inside[row, groups], known):
-                e, var = measure.moments(block)
-                mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
+        """Mean and variance of each part, NaN where they have no closed form; of a tie group 0 if no order matters."""
+        if not self.measure.additive:
+            of_list = self.measure.list_moments(self.grouped)
+            return of_list[0][None], of_list[1][None]
+        mean, variance = np.zeros((2, *self.inside.shape))
+        alike: dict[tuple[GroupSums, bytes], list[int]] = {}  # measures with the same gains and cutoff
+        for row, sums in enumerate(self._sums):
+            alike.setdefault((sums, self.inside[row].tobytes()), []).append(row)
+        for (sums, _), rows in alike.items():
+            groups = self._mixed[rows[0]].nonzero()[0]
+            for block in sums.blocks(groups, self.inside[rows[0], groups], means_only=self._means_only):
+                for row in rows:
+                    e, var = self.measures[row].moments(block)
+                    mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
         return mean, variance
 
     @cached_property
-    def group_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each tie group, before they are divided; 0 where its order does not matter."""
+    def _moments(self) -> tuple[Floats, Floats]:
+        """The same with the laws of orders that were enumerated or sampled in the place of NaN."""
         mean, variance = self._closed_form
-        sums_of_all = np.add.reduce(mean, axis=1) + np.add.reduce(variance, axis=1)
-        for row, sum_of_all in enumerate(sums_of_all.tolist()):
-            if sum_of_all != sum_of_all or not self.measures[row].sorted_extremes:  # something is NaN
-                self._fill_moments(row, mean[row], variance[row])
+        is_open = np.isnan(mean) if self._means_only else np.isnan(mean) | np.isnan(variance)
+        if not self.measure.sorted_extremes and not self._means_only:
+            is_open |= self._has_open_extremes[self._query_of_part]
+            is_open &= self._mixed if self.measure.additive else True
+        rows = np.logical_or.reduce(is_open, axis=1).nonzero()[0].tolist()
+        if rows:
+            mean, variance = mean.copy(), variance.copy()
+        for row in rows:
+            self._laws[row] = law = self._find_laws(row, self._mixed[row] & is_open[row, self.part])
+            for found, own in ((mean[row], law.mean), (variance[row], law.variance)):
+                found[:] = np.where(np.isnan(found), own, found)
+            if not self.measure.additive:  # where no order changes the value, any will do
+                same = is_open[row] & np.isnan(law.mean)
+                one = self.measure.values(self.grouped.worst(self.measure))
+                mean[row] = np.where(same & np.isnan(mean[row]), one, mean[row])
+                variance[row] = np.where(same & np.isnan(variance[row]), 0.0, variance[row])
         return mean, variance
 
-    def _fill_moments(self, row: int, mean: Floats, variance: Floats) -> None:
-        """Enumerate or sample the orders of tie groups where a measure has no closed form, or needs their extremes."""
-        has_mean, has_variance = self._closed[row] = ~np.isnan(mean), ~np.isnan(variance)
-        searched = self._mixed[row, :-1] & self._has_open_extremes[self.grouped.group_query]
-        is_open = ~(has_mean & has_variance) | searched
-        if np.count_nonzero(is_open):
-            self._parts[row] = parts = self._summarize_parts(row, np.where(is_open, self._inside[row], 0))
-            mean[:] = np.where(has_mean, mean, parts.mean)
-            variance[:] = np.where(has_variance, variance, parts.variance)
+    @cached_property
+    def part(self) -> Codes:
+        """The part of each tie group: itself, or its list, (n_groups,)."""
+        return np.arange(len(self.grouped.first)) if self.measure.additive else self.grouped.group_query
+
+    @cached_property
+    def _query_of_part(self) -> Codes:
+        return self.grouped.group_query if self.measure.additive else np.arange(self.grouped.n_queries)
 
     @cached_property
     def _sums(self) -> list[GroupSums]:
-        return [self.grouped.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
+        return [self._shared.sums(measure.scaled_gain(self.grouped)) for measure in self.measures]
 
     @cached_property
-    def _inside(self) -> Codes:
+    def inside(self) -> Codes:
         """How many ranks of each group lie within the depth, (n_measures, n_groups)."""
         grouped = self.grouped
         inside = np.minimum(self.depth[:, grouped.group_query] - grouped.group_start, grouped.group_size)
@@ -442,49 +426,22 @@ class _Computation:
 
     @cached_property
     def _mixed(self) -> NDArray[np.bool_]:
-        """Whether the order of a group matters, within the depth; the last column is for documents of no group."""
-        mixed = np.zeros((len(self.measures), len(self.grouped.first) + 1), dtype=bool)
-        for own, sums, measure in zip(mixed[:, :-1], self._sums, self.measures, strict=True):
-            own[:] = sums.is_mixed if measure.sorted_extremes else self.grouped.is_mixed(*measure.kinds(self.grouped))
-        mixed[:, :-1] &= self._inside > 0
+        """Whether the order of a group matters, within the depth, (n_measures, n_groups)."""
+        mixed = np.zeros((len(self.measures), len(self.grouped.first)), dtype=bool)
+        for own, sums, measure in zip(mixed, self._sums, self.measures, strict=True):
+            by_gain = measure.additive and measure.sorted_extremes
+            own[:] = sums.is_mixed if by_gain else self.grouped.is_mixed(*measure.kinds(self.grouped))
+        mixed &= self.inside > 0
         return mixed
-
-    @cached_property
-    def list_moments(self) -> tuple[Floats, Floats]:
-        """Expectation and variance of each query, for a measure that is not a sum."""
-        grouped, measure = self.grouped, self.measure
-        mean, variance = measure.list_moments(grouped)
-        has_mean, has_variance = self._closed[0] = ~np.isnan(mean), ~np.isnan(variance)
-        is_open = ~(has_mean & has_variance) | self._has_open_extremes
-        if np.count_nonzero(is_open):
-            mixed = grouped.is_mixed(*measure.kinds(grouped)) & is_open[grouped.group_query]
-            self._parts[0] = parts = self._summarize_parts(0, np.where(mixed, self._inside[0], 0))
-            one = measure.values(grouped.worst(measure))  # where no order changes the value
-            found = [np.where(np.isnan(x), y, x) for x, y in ((parts.mean, one), (parts.variance, np.zeros_like(one)))]
-            mean, variance = np.where(has_mean, mean, found[0]), np.where(has_variance, variance, found[1])
-        return mean, variance
 
     # -- without a closed form ----------------------------------------------------------------------------------------
 
-    def _summarize_parts(self, row: int, inside: Codes) -> PartStatistics:
-        from tiewise.metrics.enumeration import summarize_parts
+    def _find_laws(self, row: int, groups: NDArray[np.bool_]) -> Laws:
+        """The laws of the parts that have some of the tie groups."""
+        from tiewise.metrics.enumeration import find_laws
 
-        measure = self.measures[row]
-        keys, unjudged_key = measure.kinds(self.grouped)
-
-        def bind(grouped: GroupedJudgments) -> Callable[[Order], Floats]:
-            alone = _Computation([measure], grouped)
-            return lambda order: alone.part_values(order)[0]
-
-        return summarize_parts(
-            bind,
-            self.grouped,
-            keys=keys,
-            unjudged_key=unjudged_key,
-            inside=inside,
-            by_group=measure.additive,
-            sampling=self.sampling,
-        )
+        parts = Parts(self.measures[row], self.grouped)
+        return find_laws(parts, np.where(groups, self.inside[row], 0), self.sampling)
 
     def part_values(self, order: Order) -> Floats:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
@@ -495,19 +452,18 @@ class _Computation:
     def _search_extremes(self, row: int, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
         """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""
         grouped, measure, tied = self.grouped, self.measures[row], self.grouped.tied_queries
-        parts, (has_mean, has_variance) = self._parts[row], self._closed[row]
-        is_sampled = parts.samples > 0
-        error = np.where(is_sampled & ~has_mean, parts.variance / np.maximum(parts.samples, 1), 0.0)
-        by_part = [is_sampled & ~has_mean, is_sampled & ~has_variance, is_sampled]
-        if measure.additive:
-            place, n = grouped.group_query, grouped.n_queries
-            by_part = [segment_sum(place, one, n) > 0 for one in by_part]
-            total = segment_sum(place, error, n)
-            error = total if self._divisor is None else safe_divide(total, self._divisor[row] ** 2)
-        mean_sampled, std_sampled, any_sampled = (one[tied] for one in by_part)
+        law, query = self._laws[row], self._query_of_part
+        is_sampled = law.samples > 0
+        of_mean, of_variance = (is_sampled & np.isnan(closed[row]) for closed in self._closed_form)
+        error = np.where(of_mean, law.variance / np.maximum(law.samples, 1), 0.0)
+        columns = np.array([error, of_mean, of_variance, is_sampled], dtype=np.float64)
+        error, *flags = segment_sum(query, columns, grouped.n_queries)[:, tied]
+        if self._divisor is not None:
+            error = safe_divide(error, self._divisor[row, tied] ** 2)
+        mean_sampled, std_sampled, any_sampled = (flag > 0 for flag in flags)
         extremes = np.zeros(len(tied), dtype=np.int8)
         if not measure.sorted_extremes:
-            is_open, most = self._has_open_extremes[tied], self._most_extreme(parts, low, high)
+            is_open, most = self._has_open_extremes[tied], self._most_extreme(law, low, high)
             low, high = (np.where(is_open, x, y) for x, y in zip(most, (low, high), strict=True))
             is_open &= any_sampled
             bounds = measure.extreme_bounds(grouped)
@@ -515,7 +471,7 @@ class _Computation:
                 low, high = (np.where(is_open, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
             extremes = np.where(is_open, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
         expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in (mean_sampled, std_sampled))
-        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error[tied]), np.nan))
+        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error), np.nan))
 
     @cached_property
     def _closed_extremes(self) -> tuple[Floats, Floats]:
@@ -528,30 +484,122 @@ class _Computation:
         if self.measure.sorted_extremes:
             return np.zeros(self.grouped.n_queries, dtype=bool)
         low, high = self._closed_extremes
-        return np.isnan(low) | np.isnan(high)
+        return ~self.measure.is_sorted(self.grouped) & (np.isnan(low) | np.isnan(high))
 
-    def _most_extreme(self, parts: PartStatistics, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+    def _most_extreme(self, law: Laws, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The lowest and the highest value of all orders that were tried, for each tied query."""
         grouped, tied = self.grouped, self.grouped.tied_queries
         if not self.measure.additive:
-            return np.fmin(low, parts.minimum[tied]), np.fmax(high, parts.maximum[tied])
+            return np.fmin(low, law.minimum[tied]), np.fmax(high, law.maximum[tied])
         mixed, order = self._mixed, grouped.worst(self.measure)
         fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
-        extremes = np.where(mixed[:, None, :-1], np.array(parts.extremes), 0.0)
+        extremes = np.where(mixed[:, None], np.array([law.minimum, law.maximum]), 0.0)
         totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
         seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
         return np.fmin(low, seen[0]), np.fmax(high, seen[1])
 
     # -- lists that may be truncated ----------------------------------------------------------------------------------
 
-    def with_last_group(self, which: Literal["best", "worst"], means: Floats) -> Floats:
-        """The expectation of each query with a fixed order of its last tie group; `means` are those of other groups."""
-        grouped, measure = self.grouped, self.measure
-        order = grouped.best(measure) if which == "best" else grouped.worst(measure)
-        above = self._mixed[:, :-1] & grouped.above_last
-        certain = np.where(above[:, grouped.group], 0.0, self._terms(order))
-        total = segment_sum(grouped.group_query, np.where(above, means, 0.0), grouped.n_queries)
-        return (self._divide(order.sum(certain)) + self._divide(total, with_base=False))[0]
+    def bounds(self, expected: Floats) -> list[tuple[Floats, Floats] | None]:
+        """Bounds on the expectations if lists were truncated inside their last tie group; None if none can have been.
+
+        A measure that a better document can lower is only known to lie in its range. NaN: no bounds are known.
+        """
+        grouped = self.grouped
+        reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
+        is_reached = np.logical_or.reduce(reached, axis=1)
+        if not np.count_nonzero(is_reached):
+            return [None] * len(self.measures)
+        if len(self.measures) > 1 and grouped.ties.condensed_end is not None:  # the length of a list depends on them
+            alone = (_Computation([measure], grouped, self.sampling) for measure in self.measures)
+            return [one.bounds(mean[None])[0] for one, mean in zip(alone, expected, strict=True)]
+        low, high = self._filled_bounds(np.flatnonzero(np.logical_or.reduce(reached)), expected)
+        low, high = np.where(reached, low, expected), np.where(reached, high, expected)
+        return [(x, y) if own else None for x, y, own in zip(low, high, is_reached.tolist(), strict=True)]
+
+    def _filled_bounds(self, places: Codes, expected: Floats) -> tuple[Floats, Floats]:
+        """The same for some queries; elsewhere they are the expectations."""
+        measure, part = self.measure, self.measure.part
+        lower, upper = expected.copy(), expected.copy()
+        if part is not None:
+            lower[0], upper[0] = self._sum_bounds(part)
+            return np.minimum(lower, expected), np.maximum(upper, expected)
+        known = {
+            row: one.value_range or (np.nan, np.nan)
+            for row, one in enumerate(self.measures)
+            if one.value_range is not None or not one.sorted_extremes
+        }
+        if len(known) < len(self.measures):
+            last = LastGroups(self.grouped, places)
+            for filled in last.fill(self.measures, "worst"):
+                worst = self._with_last_group(last, filled, filled.worst(measure))
+                lower[:, places] = np.minimum(lower[:, places], worst)
+            for filled in last.fill(self.measures, "best"):
+                best = self._with_last_group(last, filled, filled.best(measure))
+                upper[:, places] = np.maximum(upper[:, places], best)
+        for row, (low, high) in known.items():
+            lower[row, places], upper[row, places] = low, high
+        return lower, upper
+
+    def _with_last_group(self, last: LastGroups, filled: GroupedJudgments, order: Order) -> Floats:
+        """The expectations with other documents in the last tie groups, which are in one order; others are random."""
+        if not self.measure.additive:
+            untied = untie_last_group(self.measure, filled.ties)
+            return _Computation(self.measures, untied, self.sampling).expectation()
+        there = _Computation(self.measures, filled)
+        if np.array_equal(there.depth, self.depth[:, last.places]):  # the groups above the last one add the same
+            means = np.zeros((len(self.measures), len(filled.first)))
+            random = np.zeros(means.shape, dtype=bool)
+            random[:, filled.above_last] = self._mixed[:, last.above]  # both hold the same groups, in the same order
+            means[:, filled.above_last] = self._moments[0][:, last.above]
+        else:
+            random = there._mixed & filled.above_last
+            means = np.where(random, there._moments[0], 0.0)
+        certain = order.sum(np.where(random[:, filled.group], 0.0, there._terms(order)))
+        total = segment_sum(filled.group_query, means, filled.n_queries)
+        return there._divide(certain) + there._divide(total, with_base=False)
+
+    def _sum_bounds(self, part: Measure) -> tuple[Floats, Floats]:
+        """The sums of the bounds of each subtopic, for each query."""
+        subtopics = self.grouped.by_subtopic
+        expected = subtopics.expected(part)
+        alone = _Computation([part], subtopics.grouped, self.sampling)
+        low, high = alone.bounds(expected[None])[0] or (expected, expected)
+        low, high = (self._divide(subtopics.sum(bound)[None])[0] for bound in (low, high))
+        return low, high
+
+
+class Parts:
+    """The parts of lists in which the order of ties may change a measure: tie groups if it is a sum, else the lists."""
+
+    def __init__(self, measure: Measure, grouped: GroupedJudgments):
+        self.measure, self.grouped, self.by_group = measure, grouped, measure.additive
+        self._computation = _Computation([measure], grouped)
+        self.keys, self.unjudged_key = measure.kinds(grouped)  #: documents of one key cannot be told apart
+        self.part = self._computation.part  #: of each tie group
+        self.n_parts = len(grouped.first) if self.by_group else grouped.n_queries
+
+    @cached_property
+    def inside(self) -> Codes:
+        """The ranks of each tie group that matter, 0 if its order does not."""
+        mixed = self.grouped.is_mixed(self.keys, self.unjudged_key)
+        return np.where(mixed, self._computation.inside[0], 0)
+
+    def values(self, order: Order) -> Floats:
+        """The value of each part in one order: of each tie group before it is divided, or of each query."""
+        return self._computation.part_values(order)[0]
+
+    @cached_property
+    def unit(self) -> Floats:
+        """What a value of 1 adds to the value of the query, of each part."""
+        if not self.by_group:
+            return np.ones(self.n_parts)
+        return safe_divide(np.ones(self.n_parts), divisors(self.measure, self.grouped)[self.grouped.group_query])
+
+    def select(self, places: Codes) -> tuple[Parts, Codes]:
+        """The parts of some queries, given by their places in ascending order, and the indices of their tie groups."""
+        some, groups = self.grouped.select(places)
+        return (self if some is self.grouped else Parts(self.measure, some)), groups
 
 
 def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:

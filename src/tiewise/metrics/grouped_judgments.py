@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,8 +38,7 @@ Value = TypeVar("Value")
 class Order:
     """The judged documents of some lists in one order: by list, ascending rank.
 
-    There is a list for each query, or, in a `Stack`, several: `segment` has the list of each document. Tie groups are
-    held by a weak reference.
+    There is a list for each query, or, in a `Stack`, several: `segment` has the list of each document.
     """
 
     def __init__(
@@ -53,18 +51,11 @@ class Order:
         segment: Codes | None = None,
         n_segments: int | None = None,
     ):
-        self._grouped = ref(grouped)  # which may keep this order: a cycle would keep both
+        self.grouped = grouped
         self.query, self.rows, self.n_queries = query, rows, grouped.n_queries  # rows of the qrels
         self.rank: Floats = rank.astype(np.float64, copy=False)
         self.segment = query if segment is None else segment
         self.n_segments = grouped.n_queries if n_segments is None else n_segments
-
-    @property
-    def grouped(self) -> GroupedJudgments:
-        """The tie groups of which this is an order; whoever uses it holds them."""
-        grouped = self._grouped()
-        assert grouped is not None
-        return grouped
 
     @cached_property
     def label(self) -> Floats:
@@ -108,33 +99,15 @@ class Order:
         return out
 
 
-class _Lists(NamedTuple):
-    """The lists of some queries in one order."""
-
-    queries: Codes
-    query: Codes  # of each document
-    rank: Floats
-    rows: Codes
-    group: Codes  # the tie group of each document; −1 for one that was put there
-    groups: Codes  # the tied groups whose documents are in random order
-
-
 class Stack(NamedTuple):
     """All lists of which the statistics of a measure are made, one after another.
 
-    These are the best order of every list; one fixed order and the worst order of lists with ties; and of lists that
-    may be truncated what stands above their last tie group, alone and with the best documents for that group.
+    These are the best order of every list, then one fixed order and the worst order of lists with ties.
     """
 
     order: Order
     query: Codes  # (n_lists,): the query of each list
     parts: list[tuple[Order, Any]]  # the orders of all queries, and which of their documents are in the stack
-    n_fixed: int  # the lists after these, from the worst order on, are parts of expectations
-    first: int  # the first document of those
-    group: Codes  # the tie group of each of their documents; −1 for one that was put there
-    groups: Codes  # their tied groups
-    list_of_group: Codes  # the list of each of these groups, counted from `n_fixed`
-    truncated: Codes  # the queries whose lists may be truncated
 
 
 class GroupedJudgments:
@@ -145,11 +118,7 @@ class GroupedJudgments:
         self.ties = ties
         self.n_queries = len(qrels.queries)
         self.length = ties.limit  # (n_queries,): the ranks that count
-        self._orders: dict[str, Order] = {}
-        self._stacks: dict[tuple[str | None, bool], Stack] = {}
-        self._sums: dict[bytes, GroupSums] = {}  # by the gains
-        #: The expectation of each mixed tie group, before it is divided, of measures that were computed.
-        self.means: dict[Measure, Floats] = {}
+        self._orders: dict[str, tuple[NDArray[Any], Codes]] = {}  # ranks and rows; an `Order` refers to this object
         seen = ((ties.size > 0) & (ties.start < self.length[qrels.query])).nonzero()[0]
         first = ties.length.cumsum() - ties.length  # if lists stood one after another
         place = ties.start[seen] + first[qrels.query[seen]]
@@ -185,9 +154,8 @@ class GroupedJudgments:
         return self.of_judgments("relevant", measure, lambda: self.judged(measure.gain(self.ties.qrels.label) > 0))
 
     def of_judgments(self, name: str, measure: Measure, compute: Callable[[], Value]) -> Value:
-        """What a measure computes from the judgments alone, under a name. For our measures the next run has it too."""
-        # The gains of a user's measure may depend on anything.
-        return self.ties.qrels.derived((name, measure), compute) if measure.is_built_in() else compute()
+        """What a measure computes from the judgments alone, under a name; the next run has it too."""
+        return self.ties.qrels.derived((name, measure), compute)
 
     def unit(self, measure: Measure) -> Floats | None:
         """For each query a power of two near its largest gain, where that is too large or too small to be squared.
@@ -236,12 +204,14 @@ class GroupedJudgments:
         """The reverse of the best order."""
         return self._sorted("worst", measure)
 
-    @cached_property
+    @property
     def ideal(self) -> Order:
         """All judged documents, retrieved or not, by descending label."""
         qrels = self.ties.qrels
-        rows = np.lexsort((-qrels.label, qrels.query))
-        rank = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1
+        if "ideal" not in self._orders:
+            rows = np.lexsort((-qrels.label, qrels.query))
+            self._orders["ideal"] = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1, rows
+        rank, rows = self._orders["ideal"]
         return Order(self, qrels.query[rows], rank, rows)
 
     def oblivious(self, order: str) -> Order:
@@ -249,8 +219,8 @@ class GroupedJudgments:
         if order not in self._orders:
             if order not in self.ties.before:
                 raise InputError(f"These tie groups were counted without the order '{order}'.")
-            self._orders[order] = self.in_places(self.ties.before[order][self.rows])
-        return self._orders[order]
+            self._orders[order] = self._put(self.ties.before[order][self.rows])
+        return Order(self, self.query, *self._orders[order])
 
     @cached_property
     def _slot(self) -> Codes:
@@ -260,102 +230,59 @@ class GroupedJudgments:
 
     def in_places(self, before: Codes) -> Order:
         """The order in which `before[i]` tied documents precede document i."""
+        return Order(self, self.query, *self._put(before))
+
+    def _put(self, before: Codes) -> tuple[NDArray[Any], Codes]:
         rows = (self._slot + before).argsort(kind="stable")  # quick, as groups stand in order already
-        return Order(self, self.query, (self.start + 1 + before)[rows], self.rows[rows])
+        return (self.start + 1 + before)[rows], self.rows[rows]
 
     @cached_property
-    def _places(self) -> tuple[Codes, Codes]:
-        """How many judged documents of its group stand before each document, and how many after it."""
-        place = np.arange(len(self.group)) - self.first[self.group]
-        return place, self.n_judged[self.group] - 1 - place
+    def offset(self) -> Codes:
+        """How many judged documents of its group stand before each document, by descending label, (n_documents,)."""
+        offset: Codes = np.arange(len(self.group)) - self.first[self.group]
+        return offset
 
     def _sorted(self, which: str, measure: Measure) -> Order:
-        key, rows = measure.sort_key(self), self.rows
-        shared = key is self.label  # nearly every measure: one order serves them all, and documents stand in it already
+        shared = measure.sorts_by_label  # nearly every measure: one order serves them all
         if shared and which in self._orders:
-            return self._orders[which]
-        if not shared:
+            return Order(self, self.query, *self._orders[which])
+        key, rows = measure.sort_key(self), self.rows
+        if not shared:  # else documents stand in this order already
             by_key = np.lexsort((-key, self.group))
             key, rows = key[by_key], rows[by_key]
         # By descending key, ranks are counted from the group's front, or from its back for keys below those of the
         # unjudged; by ascending key, the other way round.
-        place, back = self._places
+        place = self.offset
+        back = self.n_judged[self.group] - 1 - place
         if which == "best":
             rank = self.start + np.where(key >= 0, 1 + place, self.size - back)
         else:
             turned = np.arange(len(key)) - place + back
             rank = (self.start + np.where(key >= 0, self.size - place, 1 + back))[turned]
             rows = rows[turned]
-        order = Order(self, self.query, rank, rows)
         if shared:
-            self._orders[which] = order
-        return order
+            self._orders[which] = rank, rows
+        return Order(self, self.query, rank, rows)
 
-    def stack(self, measure: Measure, oblivious: str | None, *, truncated: bool = False) -> Stack:
-        """The lists of which a measure's statistics are made; with `truncated`, those for its bounds too."""
-        key, is_shared = (oblivious, truncated), measure.sort_key(self) is self.label
-        if is_shared and key in self._stacks:
-            return self._stacks[key]
-        tied, documents, no_groups = self.tied_queries, self.tied_documents, self.first[:0]
-        ends = self.ties.may_be_truncated.nonzero()[0] if truncated else no_groups
-        best = self.best(measure)
-        worst = self.worst(measure) if len(tied) or len(ends) else best
-        parts: list[tuple[Order, Any]] = [(best, slice(None))]
-        fixed = [_Lists(np.arange(self.n_queries), self.query, best.rank, best.rows, self.group, no_groups)]
-        expected = []
+    def stack(self, measure: Measure, oblivious: str | None) -> Stack:
+        """The lists of which a measure's statistics are made."""
+        n, tied, documents = self.n_queries, self.tied_queries, self.tied_documents
+        parts: list[tuple[Order, Any]] = [(self.best(measure), slice(None))]
         if len(tied):
-            orders = [*([] if oblivious is None else [self.oblivious(oblivious)]), worst]
-            parts += [(order, documents) for order in orders]
-            query, group = self.query[documents], self.group[documents]
-            for order in orders:
-                fixed.append(_Lists(tied, query, order.rank[documents], order.rows[documents], group, no_groups))
-            expected = [fixed.pop()._replace(groups=self.tied_groups[0])]
-        if len(ends):
-            expected += self._truncated_lists(ends, worst)
-        place, segment, list_of_group, n_lists = np.empty(self.n_queries, dtype=np.int64), [], [], 0
-        for one in (*fixed, *expected):
-            place[one.queries] = np.arange(n_lists, n_lists + len(one.queries))
-            segment.append(place[one.query])
-            list_of_group.append(place[self.group_query[one.groups]])
-            n_lists += len(one.queries)
-        queries, query, rank, rows, group, groups = map(np.concatenate, zip(*fixed, *expected, strict=True))
-        n_fixed, first = (sum(len(one[column]) for one in fixed) for column in (0, 1))
-        found = Stack(
-            Order(self, query, rank, rows, segment=np.concatenate(segment), n_segments=n_lists),
-            queries,
-            parts,
-            n_fixed,
-            first,
-            group[first:],
-            groups,
-            np.concatenate(list_of_group) - n_fixed,
-            ends,
+            parts += [] if oblivious is None else [(self.oblivious(oblivious), documents)]
+            parts.append((self.worst(measure), documents))
+        again = range(len(parts) - 1)
+        query = self.query[documents] if len(tied) else self.query[:0]
+        place = n + self.place_among_tied[query]
+        order = Order(
+            self,
+            np.concatenate([self.query, *(query for _ in again)]),
+            np.concatenate([order.rank[some] for order, some in parts]),
+            np.concatenate([order.rows[some] for order, some in parts]),
+            segment=np.concatenate([self.query, *(place + i * len(tied) for i in again)]),
+            n_segments=n + len(again) * len(tied),
         )
-        if is_shared:
-            self._stacks[key] = found
-        return found
-
-    def _truncated_lists(self, ends: Codes, worst: Order) -> list[_Lists]:
-        """Lists that may be truncated: what stands above their last tie group, and with the best documents for it.
-
-        These are judged documents of the group and those that were not retrieved. The worst ones are worth nothing.
-        """
-        ties, is_end, label = self.ties, self.ties.may_be_truncated, self.ties.qrels.label
-        in_last = ties.in_last_group
-        above = (is_end[self.query] & ~in_last[self.rows]).nonzero()[0]
-        groups = (self.above_last & is_end[self.group_query]).nonzero()[0]
-        alone = _Lists(ends, self.query[above], worst.rank[above], worst.rows[above], self.group[above], groups)
-        rows = (is_end[ties.qrels.query] & (in_last | (ties.size == 0)) & (label >= 0)).nonzero()[0]
-        rows = rows[np.lexsort((-label[rows], ties.qrels.query[rows]))]
-        query = ties.qrels.query[rows]
-        place = np.arange(len(rows)) - query.searchsorted(query)
-        held = (place < ties.lowest_size[query]).nonzero()[0]
-        query, rank = query[held], (ties.last_start[query] + 1 + place)[held]
-        put = (query, rank, rows[held], np.full(len(held), -1))
-        both = [np.concatenate(columns) for columns in zip(alone[1:5], put, strict=True)]
-        by_query = both[0].argsort(kind="stable")
-        query, rank, rows, group = (column[by_query] for column in both)
-        return [alone, _Lists(ends, query, rank, rows, group, groups)]
+        return Stack(order, np.concatenate([np.arange(n), *(tied for _ in again)]), parts)
 
     # -- parts ------------------------------------------------------------------------------------------------
 
@@ -423,32 +350,16 @@ class GroupedJudgments:
             found[groups] = low != np.where(has_unjudged, np.maximum(high, unjudged_key), high)
         return found
 
-    # -- blocks -----------------------------------------------------------------------------------------------
-
-    def sums(self, gain: Floats) -> GroupSums:
-        """The gains in tie groups; many measures have the same."""
-        key = gain.tobytes()
-        if key not in self._sums:
-            self._sums[key] = GroupSums(self, gain)
-        return self._sums[key]
-
 
 class GroupSums:
     """The gains in tied groups, as sums and counts that are computed lazily; arrays run over all groups."""
 
     def __init__(self, grouped: GroupedJudgments, gain: Floats):
-        self._grouped, self.gain = ref(grouped), gain
+        self.grouped, self.gain = grouped, gain
         self._documents = grouped.tied_groups[1]
         self._of = grouped.group[self._documents]
         self._gain = gain[self._documents]
         self.is_mixed = grouped.is_mixed(gain, 0.0)  # whether a group's order matters
-
-    @property
-    def grouped(self) -> GroupedJudgments:
-        """The tie groups; whoever uses these sums holds them."""
-        grouped = self._grouped()
-        assert grouped is not None
-        return grouped
 
     def _in_group(self, values: NDArray[Any]) -> Floats:
         return segment_sum(self._of, values, len(self.grouped.first))
@@ -480,34 +391,31 @@ class GroupSums:
         unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
-    def blocks(
-        self, groups: Codes, inside: Codes, known: dict[tuple[int, bytes, bytes], GroupBlock] | None = None
-    ) -> Iterator[GroupBlock]:
-        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff.
-
-        `known` has small blocks that other measures used, and takes those that are made here.
-        """
+    def blocks(self, groups: Codes, inside: Codes, *, means_only: bool = False) -> Iterator[GroupBlock]:
+        """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
         if not len(groups):
-            return
-        known = {} if known is None else known
-        key = id(self), groups.tobytes(), inside.tobytes()
-        if key in known:
-            yield known[key]
             return
         # Slots and gains are the two ways in which a block can be wide.
         width = np.maximum(inside, self.relevant[groups].astype(np.int64))
-        if len(groups) * int(width.max()) <= SMALL_BLOCK:
-            known[key] = GroupBlock(self, groups, inside, groups, inside)
-            yield known[key]
-            return
-        for some in alike(width):
-            yield GroupBlock(self, groups[some], inside[some], groups, inside)
+        small = len(groups) * int(width.max()) <= SMALL_BLOCK
+        for some in [np.arange(len(groups))] if small else alike(width):
+            yield GroupBlock(self, groups[some], inside[some], groups, inside, means_only=means_only)
 
 
 class GroupBlock:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(self, sums: GroupSums, groups: Codes, inside: Codes, all_groups: Codes, all_inside: Codes):
+    def __init__(
+        self,
+        sums: GroupSums,
+        groups: Codes,
+        inside: Codes,
+        all_groups: Codes,
+        all_inside: Codes,
+        *,
+        means_only: bool = False,
+    ):
+        self.means_only = means_only  #: whether no variance is asked for: one that is costly may be NaN
         self.grouped, self._sums, self.groups = sums.grouped, sums, groups
         self._all_groups, self._all_inside = all_groups, all_inside  # of all blocks
         self.start = self._column(self.grouped.group_start)  #: documents above the group
@@ -593,6 +501,8 @@ class GroupBlock:
 def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
     """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
     qrels = ties.qrels
+    if len(places) == len(qrels.queries):
+        return ties
     chosen = np.zeros(len(qrels.queries), dtype=bool)
     chosen[places] = True
     some = ties.take(np.flatnonzero(chosen[qrels.query]))

@@ -51,10 +51,10 @@ def measure(cls: type[M]) -> M:
                 "method of_gains(self, gains, ideal), which gets the gains of one list in the order of its ranks."
             )
         raise MeasureError(f"{name} is no measure: let it inherit from tiewise.Measure or tiewise.ListMeasure.")
-    if not cls.is_built_in():
+    if not _is_ours(cls):
         _register_catalogue()
     known = _registry.get(cls.__name__.lstrip("_"))
-    if known is not None and known.is_built_in():
+    if known is not None and _is_ours(type(known)):
         raise MeasureError(f"'{known}' is a measure of Tiewise. Call yours something else.")
     for name in cls.params:
         if hasattr(Measure, name):
@@ -70,7 +70,7 @@ def measure(cls: type[M]) -> M:
             return plain(self, rank)
 
         cls.payoff = payoff  # type: ignore[assignment,method-assign]
-    if not cls.is_built_in() and plain is not Measure.payoff:
+    if not _is_ours(cls) and plain is not Measure.payoff:
         cls.payoff = _check_arrays(cls.payoff)  # type: ignore[assignment,method-assign]
     made = cls()
     _registry[made.stem] = made
@@ -79,6 +79,11 @@ def measure(cls: type[M]) -> M:
         spelling, _, params = alias.partition(":")
         _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
     return made
+
+
+def _is_ours(cls: type[Measure]) -> bool:
+    """Whether a measure is one of the catalogue, whose names are taken."""
+    return cls.__module__.startswith("tiewise.")
 
 
 def _check_arrays(payoff: Callable[[Any, Floats, Floats], Floats]) -> Callable[[Any, Floats, Floats], Floats]:

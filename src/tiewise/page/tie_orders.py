@@ -22,7 +22,7 @@ from tiewise.data.runs import Run
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.counting import count_ties
-from tiewise.ties.orders import group_rows
+from tiewise.ties.orders import group_rows, random_priorities
 
 __all__ = ["RANDOM_ORDERS", "SHOWN_RANKS", "STOPS", "replay_query"]
 
@@ -43,7 +43,7 @@ def replay_query(
     ranking = _Ranking.of_query(qrels, run, query, measures[0], options)
     if ranking is None:
         return None
-    orders = ranking.orders(np.random.default_rng(0))
+    orders = ranking.orders()
     values = ranking.values(orders, measures, options["depth"])
     ends = ["the worst order", "the best order"]
     if measures[0].needs_subtopics or not measures[0].sorted_extremes:  # the orders by label need not be the ends
@@ -114,12 +114,13 @@ class _Ranking:
         depth = int(measure.depth(grouped)[0])
         return cls(query, docs, scores.value[down], start, label, judged, key, depth, judgments)
 
-    def orders(self, rng: np.random.Generator) -> Codes:
+    def orders(self) -> Codes:
         """The worst order, random ones, and the best: (n_orders, n_docs) positions of documents."""
         worst = np.lexsort((self.judged, self.key, self.start))
         best = np.lexsort((~self.judged, -self.key, self.start))
-        shuffled = (np.lexsort((rng.random(len(self.docs)), self.start)) for _ in range(RANDOM_ORDERS))
-        return np.stack([worst, *shuffled, best])
+        places = np.arange(len(self.docs))
+        priorities = (random_priorities(places, seed=0, number=number) for number in range(RANDOM_ORDERS))
+        return np.stack([worst, *(np.lexsort((one, self.start)) for one in priorities), best])
 
     def values(self, orders: Codes, measures: Sequence[Measure], depth: int | None) -> Floats:
         """The value of each order by each measure, (n_orders, n_measures); every order is evaluated as a query.

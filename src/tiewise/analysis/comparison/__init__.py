@@ -1,8 +1,8 @@
 """Comparison of systems: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
 `comparing` measures each run once, `result` has what follows, `pair` one pair in one measure, `ranks` what ties allow.
-`tie_orders` says what the orders of ties make of a difference: `arrangements` enumerates the orders of tie groups,
-`distribution` adds up what they contribute, `shared_order` is about one order for all runs. `system` keeps what is
+`tie_orders` says what the orders of ties make of a difference: `tied_groups` has what the orders of tie groups add,
+`distribution` adds that up, `shared_order` is about one order for all runs. `system` keeps what is
 needed of a run; `sections` and `paper_table` show the result.
 """
 

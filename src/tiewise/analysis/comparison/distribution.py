@@ -15,6 +15,7 @@ import numpy as np
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
 from tiewise.metrics.segments import segment_sum
+from tiewise.ties.orders import random_shares
 
 __all__ = ["Distribution", "Probabilities", "add_distributions", "compare_distributions"]
 
@@ -111,12 +112,12 @@ class Distribution:
         values = np.add.outer(self.values, other.values).ravel()
         return Distribution.of_outcomes(values, np.multiply.outer(self.probabilities, other.probabilities).ravel())
 
-    def sample(self, samples: int, rng: np.random.Generator) -> Floats:
-        """Random values."""
-        return self.values[np.searchsorted(np.cumsum(self.probabilities)[:-1], rng.random(samples), side="right")]
+    def at(self, shares: Floats) -> Floats:
+        """The values at some shares of the distribution, each from 0 to 1."""
+        return self.values[np.searchsorted(np.cumsum(self.probabilities)[:-1], shares, side="right")]
 
 
-def add_distributions(parts: Sequence[Distribution], *, samples: int, seed: int | Sequence[int]) -> Distribution:
+def add_distributions(parts: Sequence[Distribution], *, samples: int, seed: int) -> Distribution:
     """The distribution of a sum of independent values: exact if it has few values, else from seeded samples.
 
     >>> coin = Distribution(np.array([-1.0, 1.0]), np.array([0.5, 0.5]))
@@ -126,10 +127,9 @@ def add_distributions(parts: Sequence[Distribution], *, samples: int, seed: int 
     total, largest = Distribution.of_constant(0.0), max(map(len, parts), default=1)
     for part in sorted(parts, key=len):
         if len(total) * largest > MAX_TERMS:  # the number of values only grows until the largest part is added
-            rng, sums = np.random.default_rng(seed), np.zeros(samples)
-            for one in parts:
-                sums += one.sample(samples, rng)
-            return Distribution.of_samples(sums)
+            draws = np.arange(samples)
+            each = [one.at(random_shares(draws, seed, number)) for number, one in enumerate(parts)]
+            return Distribution.of_samples(np.sum(each, axis=0))
         total = total.convolve(part)
     return total
 

@@ -9,26 +9,27 @@ comparison sees the same order.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from hashlib import blake2b
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiewise.analysis.comparison.arrangements import Component, Kind, TiedGroups
+from tiewise.analysis.comparison.distribution import Distribution
+from tiewise.analysis.comparison.tied_groups import TiedGroups
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.metrics.enumeration import mix_bits
-from tiewise.ties.orders import group_rows
+from tiewise.metrics.arrangements import Arrangements, arrange
+from tiewise.metrics.enumeration import Moves, enumerate_orders
+from tiewise.metrics.segments import segment_sum
+from tiewise.ties.orders import Hashes, group_rows, hash_names, random_priorities
 
-__all__ = ["TiedDocuments", "link_groups", "sample_shared_orders"]
+__all__ = ["Component", "TiedDocuments", "enumerate_components", "link_groups"]
 
 #: About how many documents all sampled orders may sort, beyond the least number of orders.
 MIN_SAMPLES, SORTED_DOCS = 200, 100_000_000
 #: The most documents among which components are looked for, and the most of which orders are sampled.
 MAX_LINKED, MAX_TIED = 50_000, 5_000_000
-
-Hashes = NDArray[np.uint64]
 
 
 class TiedDocuments:
@@ -45,24 +46,26 @@ class TiedDocuments:
                 f"{size.sum():,} tied documents matter to {tied.measure}; one order for all runs takes at most "
                 f"{MAX_TIED:,}. Compare fewer queries, give the measure a cutoff, or use independent orders."
             )
-        qrels = tied.grouped.ties.qrels
+        grouped = tied.grouped
+        qrels = grouped.ties.qrels
         query_of_run = positions(run.query_index, qrels.queries)
-        first = run.offsets[query_of_run[tied.query]] + tied.start
+        query = grouped.group_query[tied.groups]
+        first = run.offsets[query_of_run[query]] + tied.start
         self._group_start = np.repeat(np.cumsum(size) - size, size)
         self.group: Codes = np.repeat(np.arange(len(tied)), size)  # (n_documents,)
         rows = group_rows(run)[0][np.repeat(first, size) + np.arange(len(self.group)) - self._group_start]
-        self._doc_hash = _hash_names(run.docs, run.doc[rows])
-        self._query_hash = _hash_names(qrels.queries, tied.query)[self.group]
+        self._doc_hash = hash_names(run.docs, run.doc[rows])
+        self._query_hash = hash_names(qrels.queries, query)[self.group]
         judgment_of_row = np.full(len(run), -1)
         found = run.find(qrels, query_of_run)[1]
         judgment_of_row[found[found >= 0]] = np.flatnonzero(found >= 0)
         judgment = judgment_of_row[rows]
         self.judged = np.flatnonzero(judgment >= 0)
         place = np.full(len(qrels), -1)
-        place[tied.grouped.rows[tied.docs]] = np.arange(len(tied.docs))
-        self.target: Codes = place[judgment[self.judged]]  #: the same documents as indices into `tied.docs`
-        self.key = np.full(len(rows), tied.unjudged_key)
-        self.key[self.judged] = tied.keys[tied.docs[self.target]]
+        place[grouped.rows] = np.arange(len(grouped.rows))
+        self._target: Codes = place[judgment[self.judged]]  # the same documents as indices into those of `grouped`
+        self.key = np.full(len(rows), tied.parts.unjudged_key)
+        self.key[self.judged] = tied.parts.keys[self._target]
 
     def __len__(self) -> int:
         return len(self.group)
@@ -71,13 +74,17 @@ class TiedDocuments:
         """A number for each document: the same in all queries, or another in each query."""
         return self._doc_hash if across_queries else self._doc_hash ^ self._query_hash
 
-    def rank(self, priority: Hashes) -> Codes:
-        """The ranks of `tied.docs` if the documents of each group are sorted by ascending priority."""
-        rank = self.tied.rank.copy()
-        rank[self.target] = self.tied.start[self.group[self.judged]] + 1 + self._count_before(priority)
-        return rank
+    def sample(self, samples: int, seed: int) -> Floats:
+        """What all groups add to the sum over queries, in random orders that are the same for all runs."""
+        n = min(samples, max(SORTED_DOCS // max(len(self), 1), MIN_SAMPLES))
+        ids, grouped = self.ids(across_queries=self.across_queries), self.tied.grouped
+        before, sums = grouped.offset.copy(), np.zeros(n)
+        for number in range(n if len(self) else 0):
+            before[self._target] = self.count_before(random_priorities(ids, seed, number))
+            sums[number] = self.tied.add(grouped.in_places(before)).sum()
+        return sums
 
-    def _count_before(self, priority: Hashes) -> Codes:
+    def count_before(self, priority: Hashes) -> Codes:
         """For each judged document, the number of documents of its group with a lower priority."""
         bits = np.uint64(max(len(self.tied) - 1, 1).bit_length())
         # One number for each document, with its group in the highest bits: faster to sort than two keys.
@@ -91,24 +98,62 @@ class TiedDocuments:
         return place - self._group_start[self.judged]
 
 
-def _hash_names(names: Sequence[str], codes: Codes) -> Hashes:
-    """The hash of the name of each code."""
-    used, index = np.unique(codes, return_inverse=True)
-    digests = (blake2b(names[code].encode(), digest_size=8).digest() for code in used.tolist())
-    return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[index]
+# -- components -------------------------------------------------------------------------------------------------------
+
+Kind = tuple[tuple[int, int, float], ...]  #: the groups that a document is in, as (run, group, key)
 
 
-def sample_shared_orders(documents: TiedDocuments, samples: int, seed: int) -> Floats:
-    """What all groups add to the sum over queries, in random orders that are the same for all runs."""
-    n = min(samples, max(SORTED_DOCS // max(len(documents), 1), MIN_SAMPLES))
-    ids, tied = documents.ids(across_queries=documents.across_queries), documents.tied
-    return np.array([tied.contributions(documents.rank(_priority(ids, seed, i))).sum() for i in range(n)])
+@dataclass(frozen=True)
+class Component:
+    """Tie groups of one or more runs that one order arranges together, and their documents by kind."""
+
+    groups: tuple[tuple[int, ...], ...]  #: of each run
+    kinds: dict[Kind, int]  #: the number of documents of each kind
+    slots: int  #: how many documents of an arrangement matter
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """The run and the index of its first group."""
+        return next((run, groups[0]) for run, groups in enumerate(self.groups) if groups)
+
+    @property
+    def size(self) -> int:
+        """The number of its documents."""
+        return sum(self.kinds.values())
+
+    @cached_property
+    def arrangements(self) -> Arrangements | None:
+        """The different orders of its documents; None if there are too many."""
+        return arrange(tuple(self.kinds.values()), self.slots)
+
+    def moves(self, run: int, tied: TiedGroups, number: int) -> Moves:
+        """The places of the judged documents of one run in each arrangement; `number` is that of this component."""
+        assert self.arrangements is not None
+        key_of = [{(side, group): key for side, group, key in kind} for kind in self.kinds]
+        documents, before = [], []
+        for group in self.groups[run]:
+            place = tied.groups[group]
+            own = tied.grouped.first[place] + np.arange(tied.grouped.n_judged[place])
+            every = sorted({keys[run, group] for keys in key_of if (run, group) in keys})
+            kind_of = np.array([every.index(keys[run, group]) if (run, group) in keys else -1 for keys in key_of])
+            documents.append(own)
+            before.append(self.arrangements.before(np.searchsorted(every, tied.parts.keys[own]), kind_of))
+        return Moves(number, self.arrangements.probabilities, np.concatenate(documents), np.hstack(before))
 
 
-def _priority(ids: Hashes, seed: int, sample: int) -> Hashes:
-    """A random number for each id, the same wherever the id occurs (SplitMix64)."""
-    step = np.uint64((0x9E3779B97F4A7C15 * sample + 0xD1B54A32D192ED03 * (seed + 1)) % 2**64)
-    return np.asarray(mix_bits(ids + step))
+def enumerate_components(components: Sequence[Component], runs: Sequence[TiedGroups]) -> list[Distribution]:
+    """For each component the distribution of what its groups add to the first run minus what they add to the others."""
+    chances = [one.arrangements.probabilities for one in components if one.arrangements is not None]
+    difference = np.zeros((max(map(len, chances), default=0), len(components)))
+    for run, tied in enumerate(runs):
+        moves = [one.moves(run, tied, number) for number, one in enumerate(components) if one.groups[run]]
+        owner = np.full(tied.parts.n_parts, len(components))  # the component of each tie group, or none
+        for number, one in enumerate(components):
+            owner[tied.groups[list(one.groups[run])]] = number
+        for index, (order, _) in enumerate(enumerate_orders(moves, tied.grouped, len(components)) if moves else ()):
+            added = segment_sum(owner, tied.add(order), len(components) + 1)[:-1]
+            difference[index] += -added if run else added
+    return [Distribution.of_outcomes(x[: len(p)], p) for x, p in zip(difference.T, chances, strict=True)]
 
 
 def link_groups(runs: Sequence[TiedDocuments], *, across_queries: bool) -> list[Component] | None:

@@ -12,15 +12,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.comparison.arrangements import TiedGroups, enumerate_components
-from tiewise.analysis.comparison.distribution import Distribution, add_distributions
-from tiewise.analysis.comparison.shared_order import TiedDocuments, sample_shared_orders
+from tiewise.analysis.comparison.distribution import Distribution
+from tiewise.analysis.comparison.shared_order import TiedDocuments
+from tiewise.analysis.comparison.tied_groups import MIN_DRAWS, TiedGroups
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
 from tiewise.analysis.tool_values import queries_counted_by
 from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
 from tiewise.caching import cached_method
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import sum_over_queries
@@ -32,15 +32,6 @@ from tiewise.ties.counted import DTYPES, Counted
 from tiewise.ties.orders import ORDER_NAMES, TOOL_ORDERS
 
 __all__ = ["Aligned", "PrintedValue", "System", "align"]
-
-#: A measure with more tie groups than this is not enumerated.
-MAX_GROUPS = 1000
-#: About how many documents all sampled orders of one run may sort, beyond the least number of orders.
-MIN_SAMPLES, SORTED_DOCS = 200, 40_000_000
-#: Drawing from distributions of tie groups is cheap: the least number of draws.
-MIN_DRAWS = 10_000
-#: Tie groups with more documents than this are shuffled one by one.
-LARGE_GROUP = 10_000
 
 
 class PrintedValue(NamedTuple):
@@ -114,21 +105,13 @@ class System:
     @cached_method
     def sum_distribution(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Distribution:
         """The distribution of the sum over queries in a random order of the run's ties."""
-        tied = self.tied(measure, kept)
-        own_seed = [seed, *tied.digest]  # other runs have other orders, whatever their names
-        components = tied.components() if len(tied) <= MAX_GROUPS else None
-        if not len(tied):
-            found = Distribution.of_constant(0.0)
-        elif components is not None and all(one.arrangements is not None for one in components):
-            found = add_distributions(enumerate_components(components, [tied]), samples=self.draws, seed=own_seed)
-        else:
-            found = Distribution.of_samples(_sample_orders(tied, self._samples, own_seed))
+        found = self.tied(measure, kept).distribution(self._samples, seed)
         return found.shift(self.constant(measure, kept))
 
     @cached_method
     def sample_sums(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
-        return sample_shared_orders(self.documents(measure), self._samples, seed) + self.constant(measure, kept)
+        return self.documents(measure).sample(self._samples, seed) + self.constant(measure, kept)
 
     # -- judgments ----------------------------------------------------------------------------------------------
 
@@ -196,76 +179,6 @@ class System:
     @cached_method
     def _expected(self, measure: Measure, retrieved_only: bool) -> Floats:
         return engine.expected(measure, self._evaluation.grouped(measure, retrieved_only=retrieved_only))
-
-
-def _sample_orders(tied: TiedGroups, samples: int, seed: Sequence[int]) -> Floats:
-    """What all groups add to the sum over queries, in random orders of one run's ties."""
-    orders, rng = OrderSampler(tied), np.random.default_rng(seed)
-    n = min(samples, max(SORTED_DOCS // orders.sorted_docs, MIN_SAMPLES))
-    return np.array([tied.contributions_of_rows(*orders.draw(rng)).sum() for _ in range(n)])
-
-
-class OrderSampler:
-    """Draws random orders of tie groups; most unjudged documents need not be sorted for that.
-
-    A group is dense if it has many judged documents: in other groups, two random slots are seldom equal.
-    """
-
-    def __init__(self, tied: TiedGroups):
-        self._tied, self._target = tied, tied.judged_docs()
-        self._group = np.repeat(np.arange(len(tied)), tied.judged)  # of each judged document
-        is_dense = tied.judged**2 > tied.size
-        self._dense, self._sparse = (np.flatnonzero(mask[self._group]) for mask in (is_dense, ~is_dense))
-        # All documents of dense groups, judged or not.
-        size = np.where(is_dense, tied.size, 0)
-        self._dense_first = np.cumsum(size) - size
-        large = np.flatnonzero(size > LARGE_GROUP)
-        self._large = [slice(first, first + n) for first, n in zip(self._dense_first[large], size[large], strict=True)]
-        self._dense_group = np.repeat(np.arange(len(size)), size)
-        place = np.arange(len(self._group)) - np.repeat(np.cumsum(tied.judged) - tied.judged, tied.judged)
-        self._dense_row = np.full(len(self._dense_group), -1)  # −1: not judged
-        dense = self._dense
-        self._dense_row[self._dense_first[self._group[dense]] + place[dense]] = tied.rows[self._target[dense]]
-        self._small = np.flatnonzero(size[self._dense_group] <= LARGE_GROUP)
-        self._small_group = self._dense_group[self._small]
-
-    @property
-    def sorted_docs(self) -> int:
-        """The number of documents that one order sorts."""
-        return len(self._dense_group) + len(self._tied.docs)
-
-    def draw(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
-        """The ranks of `tied.docs` in a random order, which ascend, and the rows of the qrels at these ranks."""
-        slot, row = np.empty((2, len(self._group)), dtype=np.int64)
-        for some, drawn in ((self._dense, self._shuffle_dense(rng)), (self._sparse, self._draw_sparse(rng))):
-            slot[some], row[some] = drawn
-        ranks, rows = self._tied.rank.copy(), self._tied.rows.copy()
-        ranks[self._target] = self._tied.start[self._group] + 1 + slot
-        rows[self._target] = row
-        return ranks, rows
-
-    def _shuffle_dense(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
-        """The slots and rows of judged documents, after a shuffle of all documents of dense groups."""
-        row = self._dense_row.copy()
-        row[self._small[np.argsort(self._small_group + rng.random(len(self._small)))]] = self._dense_row[self._small]
-        for group in self._large:  # faster than a sort
-            rng.shuffle(row[group])
-        judged = np.flatnonzero(row >= 0)
-        return judged - self._dense_first[self._dense_group[judged]], row[judged]
-
-    def _draw_sparse(self, rng: np.random.Generator) -> tuple[Codes, Codes]:
-        """The slots and rows of judged documents of other groups: slots are drawn until they differ."""
-        group, n = self._group[self._sparse], len(self._tied)
-        slot = np.empty(len(group), dtype=np.int64)
-        open_docs = np.arange(len(group))
-        while len(open_docs):
-            slot[open_docs] = rng.integers(0, self._tied.size[group[open_docs]])
-            key = np.sort((group[open_docs] << 32) + slot[open_docs])
-            has_equal = np.zeros(n, dtype=bool)
-            has_equal[key[1:][key[1:] == key[:-1]] >> 32] = True
-            open_docs = open_docs[has_equal[group[open_docs]]]
-        order = np.argsort((group << 32) + slot)
-        return slot[order], self._tied.rows[self._target[self._sparse[order]]]
 
 
 # -- all systems ------------------------------------------------------------------------------------------------------

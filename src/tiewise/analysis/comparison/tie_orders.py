@@ -13,15 +13,15 @@ from typing import Literal
 
 import numpy as np
 
-from tiewise.analysis.comparison.arrangements import Component, TiedGroups, enumerate_components
 from tiewise.analysis.comparison.distribution import (
     Distribution,
     Probabilities,
     add_distributions,
     compare_distributions,
 )
-from tiewise.analysis.comparison.shared_order import link_groups
+from tiewise.analysis.comparison.shared_order import Component, enumerate_components, link_groups
 from tiewise.analysis.comparison.system import Aligned, System
+from tiewise.analysis.comparison.tied_groups import TiedGroups
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
 from tiewise.metrics.aggregation import sum_over_queries

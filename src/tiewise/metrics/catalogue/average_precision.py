@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.metrics.catalogue.parts import Binary, sorted_extremes
+from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+from tiewise.metrics.hypergeometric import mean_reciprocals
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import row_sum
 
@@ -115,32 +116,25 @@ class _infAP(Binary):
 
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         # At slot j, s of the j documents above are judged: s is hypergeometric. Given s, the relevant and the pooled
-        # ones among them are hypergeometric too, and enter linearly, so that their means will do.
-        label, gain = block.label, self.gain(block.label)
+        # ones among them are hypergeometric too, and enter linearly, so that their means will do. What is left is the
+        # mean of (α + βs)(γ + ρs) / (δ + s), which is that of a linear function and of 1 / (δ + s).
+        label, gain, j = block.label, self.gain(block.label), block.slot
         is_judged, is_pooled = label >= 0, label < 0
-        judged, pooled, others = block.sum(is_judged) - 1, block.sum(is_pooled), block.size - 1
-        relevant_share = (block.relevant - 1) / np.maximum(judged, 1)
-        pooled_share = pooled / np.maximum(others - judged, 1)
-        above = [block.above(flags) for flags in (gain > 0, is_judged, is_pooled)]
-        s = np.arange(int(judged.max()) + 1, dtype=np.float64)[None, :]
-        chance = np.where(s == 0, 1.0, 0.0) * np.ones_like(block.start)
-        total = np.zeros_like(block.start)
-        for j in range(block.slot.shape[1]):
-            seen = above[1] + s
-            in_pool = seen + above[2] + np.maximum(j - s, 0) * pooled_share
-            rank = np.broadcast_to(block.rank[:, j : j + 1], chance.shape)
-            inferred = self._inferred(rank, above[0] + s * relevant_share, seen, in_pool)
-            total += np.where(block.within[:, j : j + 1], row_sum(chance * inferred), 0.0)
-            left = np.maximum(others - j, 1)  # one more document is drawn
-            hit = chance * np.clip((judged - s) / left, 0.0, 1.0)
-            chance = chance * np.clip((others - judged - (j - s)) / left, 0.0, 1.0)
-            chance[:, 1:] += hit[:, :-1]
+        others, judged, pooled = block.size - 1, np.maximum(block.sum(is_judged) - 1, 0), block.sum(is_pooled)
+        relevant_above, judged_above, pooled_above = (block.above(flags) for flags in (gain > 0, is_judged, is_pooled))
+        rho, pi = (block.relevant - 1) / np.maximum(judged, 1), pooled / np.maximum(others - judged, 1)
+        alpha, beta = judged_above + pooled_above + j * pi, 1 - pi
+        gamma, delta = relevant_above + INFERENCE_EPSILON, judged_above + 2 * INFERENCE_EPSILON
+        drawn = j * judged / np.maximum(others, 1)
+        reciprocal = mean_reciprocals(others, judged, delta, j.shape[1])
+        inferred = beta * rho * drawn + alpha * rho + beta * (gamma - rho * delta)
+        inferred += (alpha - beta * delta) * (gamma - rho * delta) * reciprocal
+        total = row_sum(np.where(block.within, (1 + inferred) / block.rank, 0.0))
         return block.relevant / block.size * total, np.full_like(total, np.nan)
 
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Those of the sorted orders, if no label is negative."""
-        is_sorted = (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
-        return sorted_extremes(self, q, is_sorted)
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """If no label is negative."""
+        return (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
 
 
 infAP = measure(_infAP)
@@ -157,9 +151,6 @@ class _YAAP(Binary):
     additive = False
     aliases = ("yaap",)
     limits = (-math.inf, math.inf)
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         within = order.rank <= order.grouped.length[order.query]

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.metrics.catalogue.parts import clip_labels, exponential_gain, ideal_sum
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.catalogue.parts import OfGains, clip_labels, exponential_gain, ideal_sum
+from tiewise.metrics.definition import param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import BLOCK, row_sum
@@ -17,7 +17,7 @@ from tiewise.metrics.segments import BLOCK, row_sum
 __all__ = ["ERR", "nERR"]
 
 
-class _Cascade(Measure):
+class _Cascade(OfGains):
     """A reader goes down the list and stops at a document with probability gain = (2^label − 1) / 2^max."""
 
     max: float = param(4, above=0, below=1000, shown=True)
@@ -47,7 +47,8 @@ class _Cascade(Measure):
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
         mean = reach * row_sum(np.where(within, d / rank, 0.0))
-        return mean, reach**2 * _cascade_variance(block)
+        variance = np.full_like(mean, np.nan) if block.means_only else reach**2 * _cascade_variance(block)
+        return mean, variance
 
 
 class _ERR(_Cascade):

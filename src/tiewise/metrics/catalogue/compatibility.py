@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.catalogue.parts import OfGains
+from tiewise.metrics.definition import param
 from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+from tiewise.metrics.hypergeometric import hypergeometric_window
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import alike
 
 __all__ = ["Compat"]
 
 
-class _Compat(Measure):
+class _Compat(OfGains):
     """Compatibility: the rank-biased overlap of a list and the ideal ranking nearest to it (Clarke et al., 2021).
 
     An ideal ranking has the documents with a label above 0, by descending label. Those of one label are in the order of
@@ -47,11 +49,13 @@ class _Compat(Measure):
     def gain(self, label: Floats) -> Floats:
         return np.maximum(label, 0.0)
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
-        return np.minimum(q.length, math.ceil(-700 / math.log(self.p)))  # below it, p^rank < 1e-300
+        return np.minimum(q.length, self._deepest)
+
+    @property
+    def _deepest(self) -> int:
+        """Below this depth there is no weight: p^depth < 1e-300."""
+        return math.ceil(-700 / math.log(self.p))
 
     def _depths(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """The number of depths of each query, and its documents with a label above 0."""
@@ -59,13 +63,13 @@ class _Compat(Measure):
         return np.maximum(q.length, ideal), ideal
 
     def _weights(self, q: GroupedJudgments) -> Floats:
-        """The sums of p^(d−1)/d over all d from 1, 2, 3, … to the largest depth of any query, and 0."""
-        depth = np.arange(int(self._depths(q)[0].max(initial=0)), 0, -1.0)
+        """The sums of p^(d−1)/d over all d from 1, 2, 3, … to the largest depth of any query with a weight, and 0."""
+        depth = np.arange(min(int(self._depths(q)[0].max(initial=0)), self._deepest), 0, -1.0)
         return np.append(np.cumsum(self.p ** (depth - 1) / depth)[::-1], 0.0)
 
     def _weight_from(self, weights: Floats, first: Floats, depths: Floats) -> Floats:
         """The weight of the depths from `first` to the last one."""
-        last = depths.astype(np.int64)
+        last = np.minimum(depths.astype(np.int64), len(weights) - 1)
         return weights[np.minimum(first.astype(np.int64), last + 1) - 1] - weights[last]
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
@@ -73,8 +77,10 @@ class _Compat(Measure):
         if not self.normalize:
             return (1 - self.p**depths) / (1 - self.p)
         weights = self._weights(q)
-        total = np.append(0.0, np.cumsum(weights))
-        return total[ideal.astype(np.int64)] - ideal * weights[depths.astype(np.int64)]
+        total, end = np.append(0.0, np.cumsum(weights)), len(weights) - 1
+        return (
+            total[np.minimum(ideal.astype(np.int64), end)] - ideal * weights[np.minimum(depths.astype(np.int64), end)]
+        )
 
     def _count_higher(self, q: GroupedJudgments) -> Codes:
         """N_{>λ}: how many judged documents of its query have a higher label than each, (n_rows of the qrels,)."""
@@ -109,6 +115,12 @@ class _Compat(Measure):
         higher = self._count_higher(q)[q.rows[rows[first]]][:, None]
         for some in alike(np.maximum(number, block.slot.shape[1])):
             part, above, last = block.take(owner[some]), higher[some], depths[owner[some]]
+            if block.slot.shape[1] * number[some].max() > LARGE:
+                for one, at in enumerate(some.tolist()):
+                    of_group = (int(column[one, 0]) for column in (part.start, part.size, part.inside, last))
+                    ideal = int(above[one, 0] + seen[at, 0])
+                    mean[owner[at]] += self._sum_large(weights, int(number[at]), ideal, *of_group)
+                continue
 
             def payoff(rank: Floats, seen: Floats, above: Codes = above, last: Floats = last) -> Floats:
                 return self._weight_from(weights, np.maximum(rank, above + seen + 1), last)
@@ -116,6 +128,37 @@ class _Compat(Measure):
             total = count[some] / part.size * sum_payoffs(payoff, part, count[some], seen[some])
             np.add.at(mean, owner[some], total)
         return mean, np.full_like(mean, np.nan)
+
+    def _sum_large(
+        self, weights: Floats, count: int, ideal: int, start: int, size: int, inside: int, depths: int
+    ) -> float:
+        """What `count` documents of one label add in a large tie group; `ideal` ideal ranks are above theirs.
+
+        With u other documents of the group above one of them, its ideal rank is above its rank if u < ideal − start.
+        """
+        seen = np.searchsorted(-weights, -NEGLIGIBLE) - start  # ranks below have no weight that is worth adding
+        slot = np.arange(min(inside, max(int(seen), 0)))
+        rank_weight = self._weight_from(weights, (start + 1 + slot).astype(np.float64), np.array(depths))
+        total, lead, others = float(rank_weight.sum()), ideal - start, size - count
+        n_slots = _slots_with_few(size - 1, others, len(slot), lead)
+        for some in np.array_split(slot[:n_slots], n_slots // 512 + 1):
+            u, chance = hypergeometric_window(size - 1, others, some)
+            first = np.maximum(ideal + 1.0 + some[:, None] - u, 1.0)
+            more = self._weight_from(weights, first, np.array(depths)) - rank_weight[some][:, None]
+            total += float((chance * np.where(u < lead, more, 0.0)).sum())
+        return count / size * total
+
+
+#: Above this number of slots times documents, a tie group is worked through alone, and ranks below this weight are not.
+LARGE, NEGLIGIBLE = 1 << 16, 1e-30
+
+
+def _slots_with_few(size: int, marked: int, slots: int, few: int) -> int:
+    """The first slots above which fewer than a few marked items may stand, with a chance that is not negligible."""
+    if few <= 0:
+        return 0
+    mean = np.arange(slots) * (marked / size)
+    return int(np.count_nonzero(mean - 10 * np.sqrt(mean) - 10 < few))
 
 
 def _heads(*keys: NDArray[Any]) -> Codes:

@@ -152,8 +152,12 @@ class _RBP(Binary):
             return np.ones_like(label)
         return clip_labels(self.max, label, self) / self.max
 
+    @property
+    def sorts_by_label(self) -> bool:
+        return self.gains != "judged"
+
     def key(self, label: Floats) -> Floats:
-        return np.ones_like(label) if self.gains == "judged" else label
+        return label if self.sorts_by_label else np.ones_like(label)
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return _rank_biased_weight(rank, self.p)

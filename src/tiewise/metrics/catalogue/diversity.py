@@ -121,6 +121,8 @@ class _STREC(_OverSubtopics):
 
     def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
         mean, variance = super().moments(block)
+        if block.means_only:
+            return mean, variance
         for place, inside in enumerate(block.inside[:, 0].astype(np.int64).tolist()):
             variance[place] = self._variance(block.grouped, int(block.groups[place]), inside)
         return mean, variance

@@ -28,9 +28,6 @@ class Interpolated(Binary):
     additive = False
     offset: float = param(0.5, least=0, below=1)
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
     def shares(self) -> Sequence[float]:
         """The shares of the relevant documents."""
         raise NotImplementedError

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.metrics.catalogue.parts import LevelGains, ideal_order, sorted_extremes
+from tiewise.metrics.catalogue.parts import LevelGains, ideal_order
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.engine import linear_moments
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
@@ -52,9 +52,6 @@ class _G(LevelGains):
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.judged(np.maximum(self.gain(q.ties.qrels.label), 0.0))
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
     def terms(self, order: Order) -> Floats:
         ideal = _IdealList(self, order.grouped)
         more = np.maximum(ideal.gain - 1, 0.0)  # a rank counts at least 1
@@ -67,13 +64,13 @@ class _G(LevelGains):
         unknown = np.full_like(block.start, np.nan)
         return unknown, unknown
 
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Those of the sorted orders, if all gains of a query are one number or 0."""
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """If all gains of a query are one number or 0."""
         gain = self.gain(q.ties.qrels.label)
         most, least = np.zeros((2, q.n_queries))
         np.maximum.at(most, q.ties.qrels.query, gain)
         np.minimum.at(least, q.ties.qrels.query, np.where(gain == 0, 0.0, gain - most[q.ties.qrels.query]))
-        return sorted_extremes(self, q, least == 0)
+        return least == 0
 
 
 G = measure(_G)
@@ -146,12 +143,9 @@ class _nDCGRel(LevelGains):
     additive = False
     sorted_extremes = False
 
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
-
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Those of the sorted orders, without negative gains: a better document higher up raises every term."""
-        return sorted_extremes(self, q, np.full(q.n_queries, min(self.levels.values(), default=0.0) >= 0))
+    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """Without negative gains: a better document higher up raises every term."""
+        return np.full(q.n_queries, min(self.levels.values(), default=0.0) >= 0)
 
     def values(self, order: Order) -> Floats:
         q = order.grouped

@@ -7,29 +7,36 @@ import re
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, check_size, param
-from tiewise.metrics.engine import value
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
 __all__ = [
     "Binary",
     "LevelGains",
+    "OfGains",
     "clip_labels",
     "exponential_gain",
     "ideal_order",
     "ideal_sum",
-    "sorted_extremes",
     "spell_levels",
     "spell_numbers",
 ]
 
 
-class Binary(Measure):
+class OfGains(Measure):
+    """Measures that see nothing of a document but its gain."""
+
+    distinguishes_unjudged = False
+
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return self.gain(documents.label), 0.0
+
+
+class Binary(OfGains):
     """Measures that tell relevant documents from all others: a judged one is relevant if 0 ≤ rel ≤ label."""
 
     rel: float = param(1, least=0)
@@ -67,7 +74,7 @@ def spell_levels(text: str) -> str:
     return ",".join(f"{check_size(label):.15g}={check_size(gain):.15g}" for label, gain in sorted(gains.items()))
 
 
-class LevelGains(Measure):
+class LevelGains(OfGains):
     """Measures with gains: the label, unless `gains` gives the label another one (``gains="1=5,2=9"``)."""
 
     gains: str = param("linear", choices=("linear",), text=spell_levels)
@@ -89,8 +96,12 @@ class LevelGains(Measure):
             gain[label == level] = own
         return gain
 
+    @property
+    def sorts_by_label(self) -> bool:
+        return not self.levels
+
     def key(self, label: Floats) -> Floats:
-        return self.gain(label) if self.levels else label
+        return label if self.sorts_by_label else self.gain(label)
 
 
 def exponential_gain(label: Floats) -> Floats:
@@ -112,11 +123,10 @@ def clip_labels(most: float, label: Floats, who: Measure) -> Floats:
 
 def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
     """All judged documents, retrieved or not, by descending key."""
-    label, query = q.ties.qrels.label, q.ties.qrels.query
-    key = who.key(label)
-    if key is label:
+    if who.sorts_by_label:
         return q.ideal
-    rows = np.lexsort((-key, query))
+    query = q.ties.qrels.query
+    rows = np.lexsort((-who.key(q.ties.qrels.label), query))
     rank = np.arange(1.0, len(rows) + 1) - q.ties.qrels.offsets[query[rows]]
     return Order(q, query[rows], rank, rows)
 
@@ -130,9 +140,3 @@ def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
         return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
 
     return q.of_judgments("ideal", who, compute)
-
-
-def sorted_extremes(who: Measure, q: GroupedJudgments, where: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """The values of the worst and the best order by `key`, for a measure's `extremes`; NaN in other queries."""
-    low, high = (value(who, q, order) for order in (q.worst(who), q.best(who)))
-    return np.where(where, low, np.nan), np.where(where, high, np.nan)

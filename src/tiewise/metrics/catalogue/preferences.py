@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.metrics.names import measure
@@ -32,6 +33,9 @@ class _Bpref(Binary):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
+
+    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
+        return Measure.kinds(self, documents)
 
     def _other(self, label: Floats) -> NDArray[np.bool_]:
         return (label >= 0) & (label < self.rel)
@@ -152,9 +156,6 @@ class _Accuracy(Binary):
     additive = False
     sorted_extremes = False
     value_range = (0.0, 1.0)
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         depth = np.asarray(self.depth(order.grouped), dtype=np.float64)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
-from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.catalogue.parts import Binary, OfGains
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
@@ -214,7 +214,7 @@ class _SetR(Binary):
 SetR = measure(_SetR)
 
 
-class _OfCount(Measure):
+class _OfCount(OfGains):
     """A function of the number of documents with a gain in the first ranks, monotone in it.
 
     The order of ties matters only for a tie group of which these ranks hold a part.
@@ -225,9 +225,6 @@ class _OfCount(Measure):
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
         """The value for lists of some length, for queries with so many relevant documents."""
         raise NotImplementedError
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def values(self, order: Order) -> Floats:
         q = order.grouped
@@ -344,7 +341,7 @@ class _Utility(Binary, _OfCount):
 Utility = measure(_Utility)
 
 
-class _OrderFreeCount(Measure):
+class _OrderFreeCount(OfGains):
     """A count that does not depend on what is retrieved where: no rank matters."""
 
     takes_cutoff = False

@@ -20,8 +20,9 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.first_relevant import first_moments
+from tiewise.metrics.catalogue.parts import OfGains
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.grouped_judgments import GroupedJudgments, GroupSums, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
@@ -66,7 +67,7 @@ class Reading(NamedTuple):
     unstopped: Floats  #: the share of users who would read on below the last rank, w_{N+1}
 
 
-class UserModel(Measure):
+class UserModel(OfGains):
     """A user who reads a list from the top and stops somewhere."""
 
     min_rel: float = param(0, least=0)
@@ -90,9 +91,6 @@ class UserModel(Measure):
 
     def gain(self, label: Floats) -> Floats:
         return (np.clip(label, self.min_rel, self.max_rel) - self.min_rel) / (self.max_rel - self.min_rel)
-
-    def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
 
     def depth(self, q: GroupedJudgments) -> NDArray[Any]:
         return np.minimum(q.length, self.ranks)
@@ -221,7 +219,7 @@ class _NERR(_Adaptive):
         patience = self.patience(np.arange(1.0, self.ranks + 1))
         worth = patience / np.cumsum(patience)
         inside = np.minimum(depth[q.group_query] - q.group_start, q.group_size)[groups].astype(np.int64)
-        for block in q.sums(gain).blocks(groups, inside):
+        for block in GroupSums(q, gain).blocks(groups, inside):
             found = first_moments(block, worth[np.minimum(block.rank, self.ranks).astype(np.int64) - 1])
             query = q.group_query[block.groups]
             mean[query], variance[query] = (column[:, 0] for column in found)
