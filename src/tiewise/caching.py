@@ -1,4 +1,4 @@
-"""`cached_property` without a lock, and `cached_method`.
+"""`cached_property` without a lock, `cached_method`, and values that are made when they are looked at.
 
 The property of Python 3.10 and 3.11 holds a lock of the class while it computes: another thread waits for it, whatever
 its object, and a process forked at that moment waits forever. Without the lock two threads may both compute a value;
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-__all__ = ["cached_method", "cached_property"]
+__all__ = ["LazyMapping", "cached_method", "cached_property"]
 
+Key = TypeVar("Key")
+Value = TypeVar("Value")
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 if TYPE_CHECKING or sys.version_info >= (3, 12):
@@ -53,3 +55,34 @@ def cached_method(method: Method) -> Method:
         return found[key]
 
     return cast(Method, wrapper)
+
+
+class LazyMapping(Mapping[Key, Value]):
+    """Values by key, each made when it is first looked at.
+
+    >>> squares = LazyMapping([2, 3], lambda number: number**2)
+    >>> list(squares), squares[3]
+    ([2, 3], 9)
+    """
+
+    def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value]):
+        self._keys, self._make, self._made = dict.fromkeys(keys), make, dict[Key, Value]()
+
+    def __getitem__(self, key: Key) -> Value:
+        if key not in self._made:
+            if key not in self._keys:
+                raise KeyError(key)
+            self._made[key] = self._make(key)
+        return self._made[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __reduce__(self) -> tuple[type[dict[Key, Value]], tuple[dict[Key, Value]]]:
+        return dict, (dict(self),)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report

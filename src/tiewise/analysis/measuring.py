@@ -6,22 +6,25 @@ Counting comes first and costs most. Measuring comes after it, as often as one l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.caching import cached_property
+from tiewise.caching import LazyMapping, cached_property
 from tiewise.data.columns import Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
+from tiewise.data.native import native
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
+from tiewise.metrics.compiled import Statistics, can_compute, compute_statistics, longest_list, tables_of
 from tiewise.metrics.cut_lists import reaches_last_group
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
@@ -196,11 +199,60 @@ class Evaluation:
 
     # -- all orders ---------------------------------------------------------------------------------------------
 
-    def estimates(self, measures: Iterable[Measure]) -> dict[Measure, Estimates]:
+    def estimates(self, measures: Iterable[Measure]) -> Mapping[Measure, Estimates]:
         """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
         measures = list(measures)
-        found = self._estimate(measures)
-        return {measure: found[measure].take(self._counts(measure, found[measure])) for measure in measures}
+        made = self._compiled(measures)
+        others = self._estimate([measure for measure in measures if measure not in made])
+
+        def make(measure: Measure) -> Estimates:
+            found = made[measure]() if measure in made else others[measure]
+            return found.take(self._counts(measure, found))
+
+        return LazyMapping(measures, make)
+
+    def _compiled(self, measures: list[Measure]) -> dict[Measure, Callable[[], Estimates]]:
+        """How to make the estimates of measures that have compiled closed forms; their statistics are computed now."""
+        counted, options = self.counted, self.options
+        if native() is None or not can_compute(counted):
+            return {}
+        longest, bounded, is_part = longest_list(counted), not options.complete, counted.qrels.pool is not None
+        together: dict[Rule | None, tuple[list[Measure], list[Any]]] = {}
+        for measure in measures:
+            tables = None if is_part and measure.needs_all_judged else tables_of(measure, counted.qrels, longest)
+            rule = self._rule(measure)
+            if tables is not None and (rule is None or counted.has(rule.order, rule.dtype)):
+                some, all_tables = together.setdefault(rule, ([], []))
+                some.append(measure)
+                all_tables.append(tables)
+        made: dict[Measure, Callable[[], Estimates]] = {}
+        for rule, (some, all_tables) in together.items():
+            order = rule.order if rule is not None and rule.dtype == "float64" else None
+            found = compute_statistics(all_tables, counted, order, "float64", options.depth, truncated=bounded)
+            oblivious = None if rule is None else found.values[4]
+            if rule is not None and order is None:
+                other = compute_statistics(all_tables, counted, rule.order, rule.dtype, options.depth, truncated=False)
+                oblivious = other.values[4]
+            for row, measure in enumerate(some):
+                made[measure] = partial(self._make, measure, found, oblivious, row)
+        return made
+
+    def _make(self, measure: Measure, found: Statistics, oblivious: Floats | None, row: int) -> Estimates:
+        expected, minimum, maximum, variance, _, low, high = found.values[:, row]
+        return Estimates(
+            measure.name,
+            self.qrels.queries,
+            expected=expected,
+            minimum=minimum,
+            maximum=maximum,
+            variance=variance,
+            oblivious=None if oblivious is None else oblivious[row],
+            residual=measure.residual(self.grouped(measure)) if measure.has_residual else None,
+            cut=(low, high) if found.reached[row] else None,
+            cut_likely=not self.options.complete and self.cut_is_likely,
+            aggregation=measure.aggregation,
+            limits=measure.limits,
+        )
 
     def _counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
         """The queries that count and for which a measure is defined, (n_queries,)."""
@@ -252,10 +304,10 @@ class Evaluation:
     @cached_property
     def cut_is_likely(self) -> bool:
         """Whether one list or more ends between equal scores, if these are as frequent there as in the whole run."""
-        share, ties = self.counted.equal_share, self.ties
+        share = self.counted.equal_share
         if share is None:  # only tie groups are known
-            return bool((ties.lowest_size > 1).any())
-        return bool(share * np.count_nonzero(ties.present) >= 1)
+            return bool((self.ties.lowest_size > 1).any())
+        return share * self.counted.n_present >= 1
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""

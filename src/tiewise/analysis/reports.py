@@ -86,7 +86,7 @@ class Report(Result):
     _schema = "tiewise/evaluation/1"
 
     def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
-        self._evaluation, self._estimates = evaluation, dict(estimates)
+        self._evaluation, self._estimates = evaluation, estimates
 
     @cached_property
     def _means(self) -> dict[Measure, Estimate]:

@@ -6,7 +6,7 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -19,9 +19,8 @@ from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
 from tiewise.io.text import reader
-from tiewise.ties.counted import Counted, Request, RunSource, count_lists
-from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import TOOL_ORDERS, check_orders
+from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
+from tiewise.ties.orders import check_orders
 
 __all__ = ["DictRun", "MemoryRun"]
 
@@ -124,7 +123,7 @@ def _counted(lists: Any, request: Request) -> Counted:
     """Lists that were counted for all orders of tools, and as float64 and float32."""
     tied_rows, equal_neighbours, *trend = lists.totals()
     return Counted(
-        _Views(lists, request),
+        CompiledLists(lists, request),
         n_rows=lists.n_rows,
         tied_rows=tied_rows,
         equal_share=equal_neighbours / max(lists.n_rows - lists.n_lists, 1),
@@ -135,40 +134,3 @@ def _counted(lists: Any, request: Request) -> Counted:
         has_self=lists.has_self,
         trend=Trend(*trend),
     )
-
-
-class _Views(Mapping[str, TieGroups]):
-    """Tie groups by score type, made when they are looked at."""
-
-    def __init__(self, lists: Any, request: Request):
-        self._lists, self._request = lists, request
-        self._made: dict[str, TieGroups] = {}
-
-    def __getitem__(self, dtype: str) -> TieGroups:
-        if dtype not in self._made:
-            if dtype not in self._request.dtypes:
-                raise KeyError(dtype)
-            score, start, size, lowest, lowest_size, *before = self._lists.groups(dtype == "float32")
-            orders = dict(zip(TOOL_ORDERS, before, strict=True))
-            self._made[dtype] = TieGroups(
-                qrels=self._request.qrels,
-                score=score,
-                start=start,
-                size=size,
-                length=self._lists.length,
-                present=self._lists.present,
-                lowest=lowest,
-                lowest_size=lowest_size,
-                before={order: orders[order] for order in self._request.orders},
-                unjudged=frozenset(self._lists.unjudged),
-            )
-        return self._made[dtype]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._request.dtypes)
-
-    def __len__(self) -> int:
-        return len(self._request.dtypes)
-
-    def __reduce__(self) -> tuple[type[dict[str, TieGroups]], tuple[dict[str, TieGroups]]]:
-        return dict, (dict(self),)

@@ -147,6 +147,8 @@ class Measure:
     additive: ClassVar[bool] = True
     #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
+    #: The form of its terms, if `moments` is overridden for it: see `tiewise.metrics.compiled`.
+    form: ClassVar[str | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it
     #: does if it overrides a method that may look at all judged documents, such as `terms` or `divisor`.
@@ -262,6 +264,11 @@ class Measure:
     def needs_subtopics(self) -> bool:
         """Whether it is a diversity measure, which needs judgments for subtopics."""
         return self.part is not None
+
+    @property
+    def has_residual(self) -> bool:
+        """Whether it may have a `residual`."""
+        return type(self).residual is not Measure.residual
 
     def residual(self, q: GroupedJudgments) -> Floats | None:
         """What unjudged and unseen documents could still add, expected, for each query. Here: not known."""

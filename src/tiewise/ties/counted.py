@@ -8,9 +8,9 @@ arrays, and no reference to the run. All measures, tools and formats of a comman
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +23,9 @@ from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
 from tiewise.ties.fingerprints import Fingerprints, fingerprint_rows
 from tiewise.ties.groups import TieGroups
+from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["DTYPES", "EXAMPLES", "Counted", "Request", "RunSource", "count_lists"]
+__all__ = ["DTYPES", "EXAMPLES", "CompiledLists", "Counted", "Request", "RunSource", "count_lists"]
 
 #: The score types that known tools use: "float64" are the scores as they are.
 DTYPES = ("float64", "float32")
@@ -114,12 +115,20 @@ class Counted(RunSource):
     @property
     def qrels(self) -> Qrels:
         """The judgments for which the run was counted."""
-        return self.ties["float64"].qrels
+        return self.ties.qrels if isinstance(self.ties, CompiledLists) else self.ties["float64"].qrels
+
+    @property
+    def n_present(self) -> int:
+        """The number of judged queries that the run has."""
+        if isinstance(self.ties, CompiledLists):
+            present: int = self.ties.lists.n_present
+            return present
+        return int(np.count_nonzero(self.ties["float64"].present))
 
     @property
     def complete(self) -> bool:
         """Whether the lists are known to be complete."""
-        return self.ties["float64"].complete
+        return not isinstance(self.ties, CompiledLists) and self.ties["float64"].complete
 
     def has(self, order: str | None, dtype: str) -> bool:
         """Whether the run was counted for an order of ties and a score type."""
@@ -140,6 +149,44 @@ class Counted(RunSource):
     def rows(self) -> Run:
         """Raise: tie groups hold no rows."""
         raise InputError("Tie groups hold counts, not rows: give the run itself.")
+
+
+class CompiledLists(Mapping[str, TieGroups]):
+    """The tie groups of lists that the compiled reader counted, by score type, made when they are looked at."""
+
+    def __init__(self, lists: Any, request: Request):
+        self.lists = lists  # the compiled object
+        self.qrels = request.qrels
+        self._request, self._made = request, dict[str, TieGroups]()
+
+    def __getitem__(self, dtype: str) -> TieGroups:
+        if dtype not in self._request.dtypes:
+            raise KeyError(dtype)
+        if dtype not in self._made:
+            score, start, size, lowest, lowest_size, *before = self.lists.groups(dtype == "float32")
+            orders = dict(zip(TOOL_ORDERS, before, strict=True))
+            self._made[dtype] = TieGroups(
+                qrels=self._request.qrels,
+                score=score,
+                start=start,
+                size=size,
+                length=self.lists.length,
+                present=self.lists.present,
+                lowest=lowest,
+                lowest_size=lowest_size,
+                before={order: orders[order] for order in self._request.orders},
+                unjudged=frozenset(self.lists.unjudged),
+            )
+        return self._made[dtype]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._request.dtypes)
+
+    def __len__(self) -> int:
+        return len(self._request.dtypes)
+
+    def __reduce__(self) -> tuple[type[dict[str, TieGroups]], tuple[dict[str, TieGroups]]]:
+        return dict, (dict(self),)
 
 
 def count_lists(run: Run, request: Request) -> Counted:

@@ -31,6 +31,7 @@ class _AP(Binary):
 
     norm: str = param("all", choices=("all", "cap"))
     aliases = ("map", "average_precision", "avg_precision")
+    form = "average precision"
 
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         return (1.0 + seen) / rank

@@ -16,6 +16,8 @@ __all__ = ["RR", "Success"]
 class _First(Binary):
     """Measures that pay for the first relevant document only: payoff(r, seen) = [seen = 0] · worth(r)."""
 
+    form = "first"
+
     def worth(self, rank: Floats) -> Floats:
         raise NotImplementedError
 
