@@ -251,6 +251,6 @@ def break_ties(run: RunLike, *, order: str = "random", seed: int = 0, distances:
 
     >>> run = {"q": {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.9}}
     >>> break_ties(run, seed=2).to_dict(), break_ties(run, order="docid-desc").to_dict()
-    ({'q': {'d': 4.0, 'b': 3.0, 'a': 2.0, 'c': 1.0}}, {'q': {'d': 4.0, 'c': 3.0, 'b': 2.0, 'a': 1.0}})
+    ({'q': {'d': 4.0, 'c': 3.0, 'a': 2.0, 'b': 1.0}}, {'q': {'d': 4.0, 'c': 3.0, 'b': 2.0, 'a': 1.0}})
     """
     return arrange_ties(as_run(run, distances=distances), order, seed)

@@ -505,20 +505,24 @@ class _Computation:
 
         A measure that a better document can lower is only known to lie in its range. NaN: no bounds are known.
         """
-        grouped = self.grouped
-        reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
+        grouped, ties = self.grouped, self.grouped.ties
+        if ties.condensed_end is None:
+            reached = ties.may_be_truncated & (self.depth > ties.last_start)
+        else:
+            reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
         is_reached = np.logical_or.reduce(reached, axis=1)
         if not np.count_nonzero(is_reached):
             return [None] * len(self.measures)
-        if len(self.measures) > 1 and grouped.ties.condensed_end is not None:  # the length of a list depends on them
+        if len(self.measures) > 1 and ties.condensed_end is not None:  # the length of a list depends on them
             alone = (_Computation([measure], grouped, self.sampling) for measure in self.measures)
             return [one.bounds(mean[None])[0] for one, mean in zip(alone, expected, strict=True)]
-        low, high = self._filled_bounds(np.flatnonzero(np.logical_or.reduce(reached)), expected)
+        rows, places = np.flatnonzero(is_reached), np.flatnonzero(np.logical_or.reduce(reached))
+        low, high = self._filled_bounds(rows, places, expected)
         low, high = np.where(reached, low, expected), np.where(reached, high, expected)
         return [(x, y) if own else None for x, y, own in zip(low, high, is_reached.tolist(), strict=True)]
 
-    def _filled_bounds(self, places: Codes, expected: Floats) -> tuple[Floats, Floats]:
-        """The same for some queries; elsewhere they are the expectations."""
+    def _filled_bounds(self, rows: Codes, places: Codes, expected: Floats) -> tuple[Floats, Floats]:
+        """The same for some measures and queries; elsewhere they are the expectations."""
         measure, part = self.measure, self.measure.part
         lower, upper = expected.copy(), expected.copy()
         if part is not None:
@@ -531,27 +535,32 @@ class _Computation:
         }
         if len(known) < len(self.measures):
             last = LastGroups(self.grouped, places)
+            cells = np.ix_(rows, places)
             for filled in last.fill(self.measures, "worst"):
-                worst = self._with_last_group(last, filled, filled.worst(measure))
-                lower[:, places] = np.minimum(lower[:, places], worst)
+                worst = self._with_last_group(last, filled, filled.worst(measure), rows)
+                lower[cells] = np.minimum(lower[cells], worst)
             for filled in last.fill(self.measures, "best"):
-                best = self._with_last_group(last, filled, filled.best(measure))
-                upper[:, places] = np.maximum(upper[:, places], best)
+                best = self._with_last_group(last, filled, filled.best(measure), rows)
+                upper[cells] = np.maximum(upper[cells], best)
         for row, (low, high) in known.items():
             lower[row, places], upper[row, places] = low, high
         return lower, upper
 
-    def _with_last_group(self, last: LastGroups, filled: GroupedJudgments, order: Order) -> Floats:
-        """The expectations with other documents in the last tie groups, which are in one order; others are random."""
+    def _with_last_group(self, last: LastGroups, filled: GroupedJudgments, order: Order, rows: Codes) -> Floats:
+        """The expectations with other documents in the last tie groups, which are in one order; others are random.
+
+        `rows` are those of the measures.
+        """
         if not self.measure.additive:
             untied = untie_last_group(self.measure, filled.ties)
             return _Computation(self.measures, untied, self.sampling).expectation()
-        there = _Computation(self.measures, filled)
-        if np.array_equal(there.depth, self.depth[:, last.places]):  # the groups above the last one add the same
-            means = np.zeros((len(self.measures), len(filled.first)))
+        there = _Computation([self.measures[row] for row in rows.tolist()], filled)
+        if np.array_equal(there.depth, self.depth[np.ix_(rows, last.places)]):  # the groups above add the same
+            means = np.zeros((len(rows), len(filled.first)))
             random = np.zeros(means.shape, dtype=bool)
-            random[:, filled.above_last] = self._mixed[:, last.above]  # both hold the same groups, in the same order
-            means[:, filled.above_last] = self._moments[0][:, last.above]
+            above = np.ix_(rows, last.above)
+            random[:, filled.above_last] = self._mixed[above]  # both hold the same groups, in the same order
+            means[:, filled.above_last] = self._moments[0][above]
         else:
             random = there._mixed & filled.above_last
             means = np.where(random, there._moments[0], 0.0)
