@@ -4,7 +4,7 @@
 // number of documents with a gain above it, `seen`, a document adds
 //
 //     sum                 g · w(rank)                      nDCG, DCG, P, R, F, Hits, RBP, Rprec, Judged
-//     average precision   (1 + seen) · w(rank)             AP
+//     average precision   (1 + seen) / rank                AP, w(rank) = 1 / rank
 //     first               w(rank) if seen = 0, else 0      RR, Success
 //
 // Gains are 0 or more and weights do not rise with the rank, so the best order of a tie group has descending gains. What a
@@ -16,8 +16,6 @@
 #include <cstdint>
 #include <functional>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
 #include <vector>
 
 namespace tiewise {
@@ -75,15 +73,13 @@ class Computation {
     for (size_t at = 0; at < retrieved_.size() && list_.start[retrieved_[at]] < depth_;) {
       const int64_t start = list_.start[retrieved_[at]];
       if (found_.reached && above && start >= list_.last_start) above = false, truncate();
-      gains_.clear(), places_.clear();
       const int64_t size = list_.size[retrieved_[at]];
+      documents_.clear();
       for (; at < retrieved_.size() && list_.start[retrieved_[at]] == start; ++at) {
-        const double gain = of.gain[retrieved_[at]];
-        if (gain == 0) continue;
-        gains_.push_back(gain);
-        places_.push_back(list_.before ? list_.before[retrieved_[at]] : 0);
+        const int64_t doc = retrieved_[at];
+        if (of.gain[doc] != 0) documents_.push_back({of.gain[doc], list_.before ? list_.before[doc] : 0});
       }
-      if (!gains_.empty()) add_group(start, size);
+      if (!documents_.empty()) add_group(start, size);
     }
     if (found_.reached && above) truncate();
     divide(of.by_length ? static_cast<double>(list_.length) : of.divisor[query]);
@@ -91,6 +87,11 @@ class Computation {
   }
 
  private:
+  struct Document {
+    double gain;
+    int64_t place;  // documents of its tie group above it in some order
+  };
+
   double weight(int64_t rank) const { return rank <= depth_ ? tables_->weight[rank] : 0.0; }
 
   // Eq. (1): a document with `seen` others above it.
@@ -98,32 +99,34 @@ class Computation {
     switch (tables_->form) {
       case Form::sum:
         return gain * weight(rank);
-      case Form::average_precision:
-        return static_cast<double>(seen + 1) * weight(rank);
+      case Form::average_precision:  // one rounding: the number of other tools, to the last bit
+        return rank <= depth_ ? static_cast<double>(seen + 1) / static_cast<double>(rank) : 0.0;
       default:
         return seen ? 0.0 : weight(rank);
     }
   }
 
+  // Terms are added rank by rank, as other tools do.
   void add_group(int64_t start, int64_t size) {
-    const auto many = static_cast<int64_t>(gains_.size());
-    if (many > 1) sort_gains();
+    const auto many = static_cast<int64_t>(documents_.size());
+    const auto by_place = [](const Document& a, const Document& b) { return a.place < b.place; };
+    std::sort(documents_.begin(), documents_.end(), by_place);
+    gains_.clear();
+    for (const Document& one : documents_) gains_.push_back(one.gain);
+    std::sort(gains_.begin(), gains_.end(), std::greater<>());
     const bool alike = many == size && (tables_->form != Form::sum || gains_.front() == gains_.back());
-    double worst = 0, best = 0, one = 0;
     for (int64_t at = 0; at < many; ++at) {
-      best += term(gains_[at], start + 1 + at, seen_ + at);
-      if (alike) continue;
-      worst += term(gains_[many - 1 - at], start + size - many + 1 + at, seen_ + at);
+      const double best = term(gains_[at], start + 1 + at, seen_ + at);
+      found_.maximum += best;
+      if (alike) {
+        found_.minimum += best, found_.oblivious += best, found_.expected += best;
+      } else {
+        found_.minimum += term(gains_[many - 1 - at], start + size - many + 1 + at, seen_ + at);
+        found_.oblivious += term(documents_[at].gain, start + 1 + documents_[at].place, seen_ + at);
+      }
     }
-    if (!alike && list_.before) {
-      if (tables_->form != Form::sum) std::sort(places_.begin(), places_.end());
-      for (int64_t at = 0; at < many; ++at) one += term(gains_[at], start + 1 + places_[at], seen_ + at);
-    }
-    found_.maximum += best;
-    found_.minimum += alike ? best : worst;
-    found_.oblivious += alike ? best : one;
     if (alike) {
-      found_.expected += best;
+      // No order matters.
     } else if (tables_->form == Form::sum) {
       add_sum(start, static_cast<double>(size));
     } else if (tables_->form == Form::average_precision) {
@@ -132,15 +135,6 @@ class Computation {
       add_first(start, static_cast<double>(size));
     }
     seen_ += many;
-  }
-
-  // Descending gains, and the places of the same documents.
-  void sort_gains() {
-    if (std::is_sorted(gains_.begin(), gains_.end(), std::greater<>())) return;
-    pairs_.clear();
-    for (size_t at = 0; at < gains_.size(); ++at) pairs_.emplace_back(gains_[at], places_[at]);
-    std::stable_sort(pairs_.begin(), pairs_.end(), [](auto& a, auto& b) { return a.first > b.first; });
-    for (size_t at = 0; at < gains_.size(); ++at) std::tie(gains_[at], places_[at]) = pairs_[at];
   }
 
   int64_t inside(int64_t start, double size) const { return std::min(static_cast<int64_t>(size), depth_ - start); }
@@ -248,9 +242,9 @@ class Computation {
   List list_{};
   Statistics found_;
   int64_t depth_ = 0, seen_ = 0;
-  std::vector<int64_t> retrieved_, others_, places_;
+  std::vector<int64_t> retrieved_, others_;
+  std::vector<Document> documents_;  // with a gain, of a tie group
   std::vector<double> gains_, candidates_, chance_, b_;
-  std::vector<std::pair<double, int64_t>> pairs_;
 };
 
 // The tie groups of all lists, along the judgments and along the queries.

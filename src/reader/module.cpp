@@ -445,8 +445,12 @@ NB_MODULE(_reader, m) {
       .def("groups", &groups_of, "rounded"_a)
       .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a)
       .def("totals", [](const HeldLists& lists) { return lists.totals(); })
-      .def_prop_ro("longest", [](const HeldLists& lists) { return *std::max_element(lists.length.begin(), lists.length.end()); })
-      .def_prop_ro("n_present", [](const HeldLists& lists) { return std::count(lists.present.begin(), lists.present.end(), 1); })
+      .def_prop_ro("longest", [](const HeldLists& lists) {
+        return lists.length.empty() ? 0 : *std::max_element(lists.length.begin(), lists.length.end());
+      })
+      .def_prop_ro("n_present", [](const HeldLists& lists) {
+        return std::count(lists.present.begin(), lists.present.end(), 1);
+      })
       .def_ro("n_lists", &HeldLists::n_lists)
       .def_ro("n_rows", &HeldLists::n_rows)
       .def_ro("unjudged", &HeldLists::unjudged)

@@ -19,10 +19,11 @@ from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
 from tiewise.metrics import engine
+from tiewise.metrics.compiled import compute_statistics, longest_list, tables_of
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import RunSource
+from tiewise.ties.counted import Counted, RunSource
 
 __all__ = ["VALUES", "ToolMeasure", "check_value", "evaluate_queries"]
 
@@ -70,6 +71,7 @@ class _Evaluation:
 
     def __init__(self, qrels: Qrels, source: RunSource, tools: Sequence[ToolMeasure], value: str):
         self._qrels, self._source, self._tools, self._value = qrels, source, tools, value
+        self._counted: dict[tuple[object, ...], Counted] = {}
         self._grouped: dict[tuple[object, ...], GroupedJudgments] = {}
         self._orders: dict[tuple[object, ...], set[str]] = {}
         for tool in tools:
@@ -79,41 +81,58 @@ class _Evaluation:
     def compute(self) -> dict[ToolMeasure, Floats]:
         """The numbers of each query, (n_queries,)."""
         if self._value == "oblivious":
-            return self._oblivious(self._tools)
-        return {tool: self._over_orders(tool) for tool in self._tools}
-
-    def _over_orders(self, tool: ToolMeasure) -> Floats:
-        measure, grouped = tool.measure, self._count(tool, "float64")
-        if self._value in ("minimum", "maximum") and measure.sorted_extremes:
-            order = grouped.worst(measure) if self._value == "minimum" else grouped.best(measure)
-            return engine.value(measure, grouped, order)
-        estimates = engine.estimates(measure, grouped)
-        if self._value == "std":
-            return np.sqrt(estimates.variance)
+            return self._find("oblivious")
         if self._value == "bias":
-            return self._oblivious([tool])[tool] - estimates.expected
-        numbers: Floats = getattr(estimates, self._value)
-        return numbers
+            oblivious, expected = self._find("oblivious"), self._find("expected")
+            return {tool: oblivious[tool] - expected[tool] for tool in self._tools}
+        return self._find(self._value)
 
-    def _oblivious(self, tools: Sequence[ToolMeasure]) -> dict[ToolMeasure, Floats]:
-        together: dict[tuple[GroupedJudgments, str], list[ToolMeasure]] = {}
-        for tool in tools:
-            assert tool.rule.order is not None, "the packages that have a drop-in can be reproduced"
-            together.setdefault((self._count(tool, tool.rule.dtype), tool.rule.order), []).append(tool)
+    def _find(self, value: str) -> dict[ToolMeasure, Floats]:
+        """A statistic of all tools; those that share their lists are computed together."""
+        together: dict[tuple[tuple[object, ...], str, str | None], list[ToolMeasure]] = {}
+        for tool in self._tools:
+            dtype, order = (tool.rule.dtype, tool.rule.order) if value == "oblivious" else ("float64", None)
+            together.setdefault((_kind_of_list(tool, dtype), dtype, order), []).append(tool)
         found: dict[ToolMeasure, Floats] = {}
-        for (grouped, order), some in together.items():
-            values = engine.values_of([tool.measure for tool in some], grouped, grouped.oblivious(order))
-            found |= {tool: values[tool.measure] for tool in some}
+        for (_, dtype, order), some in together.items():
+            counted = self._count(some[0], dtype)
+            longest = longest_list(counted)
+            tables = [tables_of(tool.measure, counted.qrels, longest) for tool in some]
+            known = [table for table in tables if table is not None]
+            if known:
+                each = iter(compute_statistics(known, counted, order, dtype, None, truncated=False).column(value))
+                found |= {tool: next(each) for tool, table in zip(some, tables, strict=True) if table is not None}
+            others = [tool for tool in some if tool not in found]
+            if others:
+                found |= self._compute_others(others, self._group(some[0], dtype), order, value)
         return found
 
-    def _count(self, tool: ToolMeasure, dtype: str) -> GroupedJudgments:
+    def _compute_others(
+        self, tools: list[ToolMeasure], grouped: GroupedJudgments, order: str | None, value: str
+    ) -> dict[ToolMeasure, Floats]:
+        """The same of measures without compiled closed forms."""
+        if order is not None:
+            values = engine.values_of([tool.measure for tool in tools], grouped, grouped.oblivious(order))
+            return {tool: values[tool.measure] for tool in tools}
+        found = {}
+        for tool in tools:
+            estimates = engine.estimates(tool.measure, grouped)
+            found[tool] = np.sqrt(estimates.variance) if value == "std" else getattr(estimates, value)
+        return found
+
+    def _group(self, tool: ToolMeasure, dtype: str) -> GroupedJudgments:
         key = _kind_of_list(tool, dtype)
         if key not in self._grouped:
+            self._grouped[key] = engine.group(tool.measure, self._count(tool, dtype).ties[dtype])
+        return self._grouped[key]
+
+    def _count(self, tool: ToolMeasure, dtype: str) -> Counted:
+        key = _kind_of_list(tool, dtype)
+        if key not in self._counted:
             qrels = replace_labels(self._qrels, tool.labels)
             judged = qrels if tool.measure.needs_all_judged else qrels.nonzero
-            counted = self._source.count(judged, sorted(self._orders.get(key, ())), (dtype,))
-            self._grouped[key] = engine.group(tool.measure, counted.ties[dtype])
-        return self._grouped[key]
+            self._counted[key] = self._source.count(judged, sorted(self._orders.get(key, ())), (dtype,))
+        return self._counted[key]
 
 
 def _kind_of_list(tool: ToolMeasure, dtype: str) -> tuple[object, ...]:

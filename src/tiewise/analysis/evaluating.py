@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
@@ -68,8 +70,8 @@ def report_of(evaluation: Evaluation, measures: list[Measure]) -> Report:
     if evaluation.counted.complete and not options.complete:
         options = replace(options, complete=True)
         evaluation = Evaluation(evaluation.counted, options, evaluation.source, evaluation.qrels)
-    absent = [] if options.missing != "error" else evaluation.absent
-    if absent:
+    if options.missing == "error" and not evaluation.ties.present.all():
+        absent = [evaluation.qrels.queries[place] for place in np.flatnonzero(~evaluation.ties.present).tolist()]
         number = count_noun(len(absent), "judged query is", "judged queries are")
         raise InputError(f"{number} missing from the run: {list_examples(absent)}.")
     return Report(evaluation, evaluation.estimates(measures))

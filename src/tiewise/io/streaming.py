@@ -306,7 +306,8 @@ def judgments(qrels: Qrels) -> Any:
 
 def pool(qrels: Qrels) -> Any | None:
     """All judged documents of the same queries, if the judgments are only some of them."""
-    return None if qrels.pool is None else qrels.derived("reader pool", lambda: _compile(qrels, *qrels.pool))
+    documents = qrels.pool
+    return None if documents is None else qrels.derived("reader pool", lambda: _compile(qrels, *documents))
 
 
 def _compile(qrels: Qrels, documents: Documents, offsets: Codes) -> Any:

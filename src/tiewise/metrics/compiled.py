@@ -39,6 +39,12 @@ class Statistics(NamedTuple):
     values: Floats
     reached: list[bool]  # (n_measures,): whether a measure looks at ranks after which a list may be truncated
 
+    def column(self, name: str) -> Floats:
+        """The statistic of a name, (n_measures, n_queries)."""
+        if name == "std":
+            return np.sqrt(self.values[3])
+        return self.values[("expected", "minimum", "maximum", "variance", "oblivious").index(name)]
+
 
 def compute_statistics(
     tables: list[Any], counted: Counted, order: str | None, dtype: str, depth: int | None, *, truncated: bool
@@ -69,7 +75,7 @@ def longest_list(counted: Counted) -> int:
     if isinstance(counted.ties, CompiledLists):
         longest: int = counted.ties.lists.longest
         return longest
-    return int(counted.ties["float64"].length.max(initial=0))
+    return int(next(iter(counted.ties.values())).length.max(initial=0))
 
 
 def tables_of(measure: Measure, qrels: Qrels, longest: int) -> Any | None:

@@ -115,7 +115,7 @@ class Counted(RunSource):
     @property
     def qrels(self) -> Qrels:
         """The judgments for which the run was counted."""
-        return self.ties.qrels if isinstance(self.ties, CompiledLists) else self.ties["float64"].qrels
+        return self.ties.qrels if isinstance(self.ties, CompiledLists) else next(iter(self.ties.values())).qrels
 
     @property
     def n_present(self) -> int:
