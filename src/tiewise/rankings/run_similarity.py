@@ -1,7 +1,6 @@
 """`similarity`: how similar the rankings of two or more systems are, query by query, with ties and bounds.
 
-The documents of a query get integer codes once for all systems. Then one system is compared with all later ones at a
-time, if the measure can do that.
+The lists of all systems are paired system by system, over all queries at once, as `PairGroups`.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.data.columns import Floats, by_name, identifier
+from tiewise.data.columns import Floats, by_name, identifier, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
@@ -25,14 +24,14 @@ from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
-from tiewise.rankings.query_rankings import QueryRankings
-from tiewise.rankings.ranking import Edge
+from tiewise.rankings.ranking import Edge, cut_mask
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Cell, Column, Paragraph, Section, Table
 from tiewise.results.model import Part as SectionPart
 from tiewise.results.view import View
 from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
+from tiewise.ties.pairs import PairGroups, RankedLists
 
 __all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "Similarity", "mean_overlap", "similarity"]
 
@@ -40,7 +39,6 @@ Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
 
 SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score is the first that a measure has
-PROGRESS_STEP = 50  # pairs between two calls of the progress callback
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -392,10 +390,10 @@ def similarity(
 
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
     depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
-    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster; RBA
-    of all pairs is then one sparse product. A list that ends with tied documents may have been cut among them: a
-    `CutWarning` says how many such lists count; ``complete=True`` says that none was. With `distances`, scores are
-    distances, lowest first. `progress(done, total)` is called as pairs are done.
+    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster. A
+    list that ends with tied documents may have been cut among them: a `CutWarning` says how many such lists count;
+    ``complete=True`` says that none was. With `distances`, scores are distances, lowest first. `progress(done, total)`
+    is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -415,29 +413,11 @@ def similarity(
     loaded = [as_run(run, distances=distances) for run in runs.values()]
     queries, left_out = _common_queries(loaded)
     rows = [range(i if chosen.symmetric else 0, len(runs)) for i in range(len(runs))]  # the others of each run
-    parts = [part for part in chosen.parts if bounds or part != "upper"]
-    statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
-    n_pairs = sum(map(len, rows))
-    values = np.full((len(parts), len(statistics), len(queries), n_pairs), np.nan)
-    total, n_split, n_cut = len(queries) * n_pairs, 0, 0
-    for q, query in enumerate(queries):
-        rankings, done, reported = QueryRankings(loaded, query, chosen.list_depth, edge), 0, -PROGRESS_STEP
-        n_split += rankings.n_split
-        n_cut += 0 if complete else sum(chosen.weight_after(n) >= MIN_WIDTH for n in rankings.cut_starts)
-        for i, others in enumerate(rows):
-            if progress is not None and done >= reported + PROGRESS_STEP:
-                progress(q * n_pairs + done, total)
-                reported = done
-            of_row = chosen.of_row(rankings, i, others, bounds)
-            for part, column in zip(parts, values, strict=True):
-                column[:, q, done : done + len(others)] = of_row[part]
-            done += len(others)
-        if progress is not None:
-            progress((q + 1) * n_pairs, total)
-    columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
-    by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
+    lists, n_split, n_cut = _read_lists(loaded, queries, chosen, edge)
+    values = _measure_pairs(lists, rows, len(queries), chosen, bounds, progress)
+    n_cut = 0 if complete else n_cut
     sources = [run.source for run in loaded]
-    found = Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge, n_cut, sources=sources)
+    found = Similarity(chosen, systems, queries, rows, values, left_out, n_split, edge, n_cut, sources=sources)
     if n_cut:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
@@ -452,15 +432,65 @@ def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:
     return tuple(query for query in runs[0].queries if query in common), n_queries - len(common)
 
 
+def _read_lists(
+    runs: Sequence[Run], queries: Sequence[str], measure: PairMeasure, edge: Edge
+) -> tuple[RankedLists, int, int]:
+    """The lists of all runs for some queries, run by run, down to the depth of the measure.
+
+    Also the number of lists in which the depth ends inside a tie group, and of those that may have been cut inside one
+    which counts.
+    """
+    lists = RankedLists.concatenate(RankedLists.of_runs(runs, queries))
+    length, n_split, depth = lists.length, 0, measure.list_depth
+    if depth is not None:
+        describe = lambda row: f" of query '{queries[lists.list[row] % len(queries)]}'"  # noqa: E731
+        lists = lists.keep(cut_mask(lists.start, lists.size, depth, edge, describe))
+        n_split = int(np.count_nonzero(lists.length != np.minimum(length, depth)))
+    places = [positions(run.query_index, queries) for run in runs]
+    last_start, ends_tied = (
+        np.concatenate([getattr(run, name)[place] for run, place in zip(runs, places, strict=True)])
+        for name in ("last_start", "ends_tied")
+    )
+    starts = last_start[ends_tied & (lists.length == length)].tolist()
+    return lists, n_split, sum(measure.weight_after(start) >= MIN_WIDTH for start in starts)
+
+
+def _measure_pairs(
+    lists: RankedLists,
+    rows: Sequence[range],
+    n_queries: int,
+    measure: PairMeasure,
+    bounds: bool,
+    progress: Progress | None,
+) -> dict[str, Floats]:
+    """The columns of a `Similarity`: each run, as the observed one, with the others of its row."""
+    parts = [part for part in measure.parts if bounds or part != "upper"]
+    statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
+    done, total = 0, sum(map(len, rows)) * n_queries
+    values = np.full((len(parts), len(statistics), total), np.nan)
+    observed, query = lists.head(measure.cutoff), np.arange(n_queries)
+    for i, others in enumerate(rows):
+        own, their = (np.add.outer(np.array(run) * n_queries, query).ravel() for run in ([i] * len(others), others))
+        for pairs in PairGroups.blocks(observed, lists, own, their):
+            found = measure.of_pairs(pairs, bounds)
+            for part, column in zip(parts, values, strict=True):
+                column[:, done : done + len(pairs)] = found.get(part, np.nan)
+            done += len(pairs)
+            if progress is not None:
+                progress(done, total)
+    columns = values.reshape(-1, total // n_queries, n_queries).transpose(0, 2, 1)
+    names = (f"{part} {statistic}" for part, statistic in product(parts, statistics))
+    return dict(zip(names, columns, strict=True))
+
+
 def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
     """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
 
     A tie group at `depth` is included whole.
     """
-    rankings = (QueryRankings([left, right], query, depth, "extend") for query in _common_queries([left, right])[0])
-    bounds = (compute_rbo(lists.pair(0, 1), phi, extremes=False) for lists in rankings)
-    values = [rbo.expected or 0.0 for bound in bounds if (rbo := bound.extrapolated) is not None]
-    return float(np.mean(values)) if values else None
+    values = [compute_rbo(pairs, phi, extremes=False)["extrapolated"][0] for pairs in _blocks(left, right, depth)]
+    mean = float(_mean_over_queries(np.concatenate(values)))
+    return None if np.isnan(mean) else mean
 
 
 def mean_overlap(left: Run, right: Run, k: int) -> float:
@@ -472,11 +502,14 @@ def mean_overlap(left: Run, right: Run, k: int) -> float:
     >>> mean_overlap(x, y, 2)  # b is among the first two of x in one of two orders
     0.25
     """
-    shares = []
-    for query in _common_queries([left, right])[0]:
-        lists = QueryRankings([left, right], query, k, "extend")
-        inside: Floats = np.zeros((2, lists.n_docs))  # the probability that a document is among the first k
-        for place, (codes, groups) in enumerate(zip(lists.codes, lists.groups, strict=True)):
-            inside[place, codes] = np.clip((k - groups.item_start) / groups.item_size, 0.0, 1.0)
-        shares.append(float(inside[0] @ inside[1]) / max(min(k, int(lists.length.max())), 1))
-    return float(np.mean(shares))
+    shares = [
+        pairs.sum(pairs.inclusion(0, k) * pairs.inclusion(1, k)) / np.clip(pairs.length.max(axis=0), 1, k)
+        for pairs in _blocks(left, right, k)
+    ]
+    return float(np.concatenate(shares).mean())
+
+
+def _blocks(left: Run, right: Run, depth: int) -> Iterator[PairGroups]:
+    """The first documents of two runs for their common queries, in blocks."""
+    lists = RankedLists.of_runs([left, right], _common_queries([left, right])[0])
+    return PairGroups.blocks(*(one.head(depth) for one in lists))

@@ -18,8 +18,8 @@ from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.segments import safe_divide
-from tiewise.rankings.pairs import make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
+from tiewise.rankings.tie_orders import make_estimate
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
@@ -95,7 +95,7 @@ class _Head:
         x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
-        complete, end = x.groups.head_length(k, "shrink"), x.groups.head_length(k, "extend")
+        complete, end = (int(np.count_nonzero(ranks <= k)) for ranks in (x.start + x.size, x.start + 1))
         self.certain = _Counts.of(x.items[:complete], gains)
         self.split = _Counts.of(x.items[complete:end], gains)
         self.drawn = min(k, end) - complete  # items of the split group among the first k
@@ -118,7 +118,8 @@ class _Head:
                 value(self.certain.relevant + relevant, self.certain.unjudged + unjudged)
                 for relevant in (mean, fewest, most)
             )
-            return make_estimate(name, [(probability * expected).sum(), low.min(), high.max()])
+            low, high = low.min(), high.max()
+            return make_estimate(name, np.array([np.clip((probability * expected).sum(), low, high), low, high]))
 
         return Bounds(estimate(lower), estimate(upper), measure=name)
 

@@ -137,7 +137,12 @@ class Weights:
 
     def mean(self, start: Codes | int, size: Codes | int, power: float = 1.0) -> Floats:
         """The mean of weight^power over the ranks start + 1 … start + size, of each tie group."""
-        return self.sum(start, size, power) / size
+        begin, ranks = np.broadcast_arrays(start, size)
+        width = int(ranks.max(initial=0)) + 1
+        groups, place = np.unique(begin * width + ranks, return_inverse=True)  # most groups have several items
+        first, many = groups // width, groups % width
+        means: Floats = (self.sum(first, many, power) / many)[place]
+        return means.reshape(begin.shape)
 
     def drop(self, rank: Codes) -> Floats:
         """The weight of each rank minus that of the next rank."""

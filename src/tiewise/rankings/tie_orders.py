@@ -1,0 +1,161 @@
+"""What the order of tied items does to a sum over the common items of two rankings: mean, extremes and variance.
+
+RBO, RBA, RBR, MED-RBP and τ_AP are sums of F(rank in x, rank in y), with an F that falls with both ranks and is
+supermodular. Such a sum is largest if the tied items of each ranking follow the other ranking, and smallest if they run
+against it. So its extremes over all tie orders only need sorting. RBO and MED-RBP depend on the larger of the two ranks
+alone, and their means have a closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.segments import heads
+from tiewise.ties.pairs import PairGroups, RankedLists
+
+__all__ = [
+    *("Parts", "extreme_ranks", "make_bounds", "make_estimate", "mean_at_larger_rank", "over_orders", "sum_variance"),
+]
+
+#: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
+#: minimum and the maximum. NaN where it is not defined.
+Parts = Mapping[str, Floats]
+
+LARGEST = 1 << 24  # pairs of tied ranks that the standard deviation may need
+
+
+def over_orders(values: Sequence[Floats], extremes: bool = True) -> Floats:
+    """The statistics of a part from its values, (n_pairs,) each: expected, and perhaps in the two extreme orders.
+
+    Without extreme orders, all orders have the same value. Rounding cannot move the expectation outside the extremes.
+    """
+    if not extremes:
+        return values[0][None]
+    low, high = np.min(values[1:] or values, axis=0), np.max(values[1:] or values, axis=0)
+    return np.array([np.clip(values[0], low, high), low, high])
+
+
+def make_estimate(measure: str, statistics: Floats, variance: float | None = None) -> Estimate:
+    """The Estimate of one pair from its statistics, (3,)."""
+    expected, minimum, maximum = map(float, statistics)
+    std = None if variance is None else float(np.sqrt(max(variance, 0.0)))
+    return Estimate(expected, minimum, maximum, std, measure=measure)
+
+
+def make_bounds(measure: str, parts: Parts, variance: Mapping[str, float | None] = {}) -> Bounds:
+    """The Bounds of one pair. A part that it does not have, or that is not defined, is None."""
+    found = {
+        name: make_estimate(measure, column[:, 0], variance.get(name))
+        for name, column in parts.items()
+        if not np.isnan(column[0, 0])
+    }
+    return Bounds(found["lower"], found.get("upper"), found.get("extrapolated"), measure=measure)
+
+
+@lru_cache(maxsize=1)  # several depths or φ ask for the same pairs
+def extreme_ranks(pairs: PairGroups) -> tuple[Codes, Codes] | tuple[()]:
+    """The ranks of the common documents in x and y, (2, n_common), in the worst and in the best order; () without ties.
+
+    Documents stand by pair and tie group, not as in `pairs`. Best: tied documents follow the tie groups of the other
+    ranking, unmatched ones come last, and those that are tied in both rankings have one order in both. Worst: the
+    reverse of all three.
+    """
+    if not pairs.tied:
+        return ()
+    width, n = int(pairs.length.max(initial=0)) + 1, len(pairs.pair)
+    by_cell = np.argsort((pairs.pair * width + pairs.start[0]) * width + pairs.start[1])
+    start, size, position = pairs.start[:, by_cell], pairs.size[:, by_cell], np.arange(n)
+    group_x, group_y = pairs.pair * width + start
+    by_y = np.argsort(group_y * n + position)
+    earlier = np.empty((2, n), dtype=np.int64)  # common documents of the same group that come first in the best order
+    earlier[0], earlier[1, by_y] = position - heads(group_x), position - heads(group_y[by_y])
+    best = start + 1 + earlier
+    cell = heads(group_x * width + start[1])
+    earlier[0] += 2 * (cell - position) + np.bincount(cell, minlength=n)[cell] - 1  # in x, a cell is reversed
+    return start + size - earlier, best
+
+
+def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
+    """The mean of values[r − 1] over the tie orders, if r is the larger rank of a common document, (n_common,).
+
+    Over the ranks i and k of its groups, max(i, k) = r for 2r − 1 − start − start' pairs where both groups have the
+    rank r, and after that for as many pairs as the group that ends first has ranks.
+    """
+    mean = values[pairs.start.max(axis=0)]
+    tied = np.flatnonzero((pairs.size > 1).any(axis=0))
+    if not len(tied):
+        return mean
+    start, size = pairs.start[:, tied], pairs.size[:, tied]
+    end = start + size
+    first, last = start.max(axis=0), end.max(axis=0)
+    middle = np.maximum(end.min(axis=0), first)
+    some = values[: int(last.max())]
+    after, after_by_rank = (
+        np.append(np.cumsum(terms[::-1])[::-1], 0.0) for terms in (some, some * np.arange(1, len(some) + 1))
+    )
+    in_both = 2 * (after_by_rank[first] - after_by_rank[middle])
+    in_both -= (1 + start.sum(axis=0)) * (after[first] - after[middle])
+    in_one = np.where(end[0] > end[1], size[1], size[0]) * (after[middle] - after[last])
+    mean[tied] = (in_both + in_one) / size.prod(axis=0)
+    return mean
+
+
+# -- variance of one pair ------------------------------------------------------------------------------------------
+
+
+def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) -> float | None:
+    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair; None if it takes too long.
+
+    `function` takes ranks from 0 that are broadcast. Items in the same group of x and the same group of y form a cell.
+    Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a function of k, plus a rest
+    γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the functions of i and of k
+    are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell have the covariance
+    Σ γ² / (m(m−1)n(n−1)).
+    """
+    cells, member, n_items = np.unique(pairs.start, axis=1, return_index=True, return_counts=True)
+    size = pairs.size[:, member]
+    tied = size.max(axis=0, initial=0) > 1
+    n_items, start, size = n_items[tied], cells[:, tied], size[:, tied]
+    if size.prod(axis=0).sum() > LARGEST:
+        return None
+    total = 0.0
+    effects: tuple[list[_Effect], list[_Effect]] = [], []
+    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
+        some = (size[0] == m) & (size[1] == n)
+        count, left, right = n_items[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
+        values = function(left[:, :, None], right[:, None, :])
+        values = values - values.mean(axis=(1, 2), keepdims=True)
+        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
+        effects[0].append(_Effect(left, count[:, None], by_left))
+        effects[1].append(_Effect(right, count[:, None], by_right))
+        if m > 1 and n > 1:
+            rest = ((values - by_left[:, :, None] - by_right[:, None, :]) ** 2).mean(axis=(1, 2))
+            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
+    return total + sum(map(_permutation_variance, pairs.lists, effects))
+
+
+class _Effect(NamedTuple):
+    """What the rank of an item in one ranking adds, for the items of some cells."""
+
+    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
+    n_items: Codes  # (n_cells, 1): in the cell
+    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
+
+
+def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> float:
+    """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
+    size = lists.size[np.argsort(lists.start)]  # at each rank
+    items, mean, squares = np.zeros((3, len(size)))
+    for rank, count, value in effects:
+        np.add.at(items, rank, count)
+        np.add.at(mean, rank, count * value / size[rank])
+    for rank, count, value in effects:
+        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
+    squares += (size - items) * mean**2
+    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())
