@@ -114,7 +114,8 @@ def count_pairs(pairs: PairGroups) -> PairCounts:
     for rows, there in padded(pairs.n_common):
         discordant[pairs.pair[rows[:, 0]]] = count_inversions(np.where(there, cells[rows] % width, width))
     total = pairs.n_common * (pairs.n_common - 1) // 2
-    return PairCounts(total, *map(count_tied, (np.sort(group_x), np.sort(group_y), cells)), discordant)
+    tied_x, tied_y, tied_both = map(count_tied, (np.sort(group_x), np.sort(group_y), cells))
+    return PairCounts(total, tied_x, tied_y, tied_both, discordant)
 
 
 def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None) -> TauAP:

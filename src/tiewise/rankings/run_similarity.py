@@ -22,9 +22,12 @@ from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse
+from tiewise.rankings.correlation import PairCounts, count_pairs
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
-from tiewise.rankings.ranking import Edge, cut_mask
+from tiewise.rankings.rank_biased import compute_rbr
+from tiewise.rankings.ranking import Edge, check_depth, cut_mask
+from tiewise.rankings.weights import Weights
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Cell, Column, Paragraph, Section, Table
@@ -33,7 +36,7 @@ from tiewise.results.view import View
 from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "Similarity", "mean_overlap", "similarity"]
+__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "RunPair", "Similarity", "similarity"]
 
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
@@ -440,11 +443,10 @@ def _read_lists(
     Also the number of lists in which the depth ends inside a tie group, and of those that may have been cut inside one
     which counts.
     """
-    lists = RankedLists.concatenate(RankedLists.of_runs(runs, queries))
-    length, n_split, depth = lists.length, 0, measure.list_depth
+    each, depth, n_split = RankedLists.of_runs(runs, queries), measure.list_depth, 0
+    length = np.concatenate([one.length for one in each])
+    lists = RankedLists.concatenate([one if depth is None else _cut(one, queries, depth, edge) for one in each])
     if depth is not None:
-        describe = lambda row: f" of query '{queries[lists.list[row] % len(queries)]}'"  # noqa: E731
-        lists = lists.keep(cut_mask(lists.start, lists.size, depth, edge, describe))
         n_split = int(np.count_nonzero(lists.length != np.minimum(length, depth)))
     places = [positions(run.query_index, queries) for run in runs]
     last_start, ends_tied = (
@@ -453,6 +455,13 @@ def _read_lists(
     )
     starts = last_start[ends_tied & (lists.length == length)].tolist()
     return lists, n_split, sum(measure.weight_after(start) >= MIN_WIDTH for start in starts)
+
+
+def _cut(lists: RankedLists, queries: Sequence[str], depth: int, edge: Edge) -> RankedLists:
+    def describe(row: int) -> str:
+        return f" of query '{queries[int(lists.list[row])]}'"
+
+    return lists.keep(cut_mask(lists.start, lists.size, depth, edge, describe))
 
 
 def _measure_pairs(
@@ -483,33 +492,40 @@ def _measure_pairs(
     return dict(zip(names, columns, strict=True))
 
 
-def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
-    """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
-
-    A tie group at `depth` is included whole.
-    """
-    values = [compute_rbo(pairs, phi, extremes=False)["extrapolated"][0] for pairs in _blocks(left, right, depth)]
-    mean = float(_mean_over_queries(np.concatenate(values)))
-    return None if np.isnan(mean) else mean
-
-
-def mean_overlap(left: Run, right: Run, k: int) -> float:
-    """The expected share of their first k documents that two runs have in common, mean over common queries.
-
-    Each run orders its ties by itself. Of lists that are shorter, all documents count.
+class RunPair:
+    """The lists of two runs for their common queries, and how similar they are: expected over the orders of ties, mean
+    over queries.
 
     >>> x, y = (Run.from_dict({"q": scores}) for scores in ({"a": 2.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "d": 1.0}))
-    >>> mean_overlap(x, y, 2)  # b is among the first two of x in one of two orders
+    >>> RunPair(x, y).overlap(2)  # b is among the first two of x in one of two orders
     0.25
     """
-    shares = [
-        pairs.sum(pairs.inclusion(0, k) * pairs.inclusion(1, k)) / np.clip(pairs.length.max(axis=0), 1, k)
-        for pairs in _blocks(left, right, k)
-    ]
-    return float(np.concatenate(shares).mean())
 
+    def __init__(self, left: Run, right: Run):
+        self.left, self.right = RankedLists.of_runs([left, right], _common_queries([left, right])[0])
 
-def _blocks(left: Run, right: Run, depth: int) -> Iterator[PairGroups]:
-    """The first documents of two runs for their common queries, in blocks."""
-    lists = RankedLists.of_runs([left, right], _common_queries([left, right])[0])
-    return PairGroups.blocks(*(one.head(depth) for one in lists))
+    def rbo(self, phi: float, depth: int) -> float | None:
+        """Extrapolated RBO; None if no list has a document. A tie group at `depth` is included whole."""
+        check_depth(depth)
+        blocks = PairGroups.blocks(self.left.head(depth), self.right.head(depth))
+        values = np.concatenate([compute_rbo(pairs, phi, extremes=False)["extrapolated"][0] for pairs in blocks])
+        mean = float(_mean_over_queries(values))
+        return None if np.isnan(mean) else mean
+
+    def rbr(self, phi: float, depth: int) -> float:
+        """RBR of the first documents of the left run against the lists of the right one."""
+        blocks, weights = PairGroups.blocks(self.left.head(depth), self.right), Weights.geometric(phi)
+        values = [compute_rbr(pairs, weights, depth, extremes=False)["lower"][0] for pairs in blocks]
+        return float(np.concatenate(values).mean())
+
+    def overlap(self, k: int) -> float:
+        """The share of their first k documents that both have. Of lists that are shorter, all documents count."""
+        blocks = PairGroups.blocks(self.left.head(k), self.right.head(k))
+        found = [(one.sum(one.inclusion(0, k) * one.inclusion(1, k)), one.length.max(axis=0)) for one in blocks]
+        common, length = (np.concatenate(part) for part in zip(*found, strict=True))
+        return float((common / np.clip(length, 1, k)).mean())
+
+    def count_pairs(self) -> PairCounts:
+        """The kinds of the pairs of documents that both lists of a query have."""
+        counts = [count_pairs(pairs) for pairs in PairGroups.blocks(self.left, self.right)]
+        return PairCounts(*np.concatenate(counts, axis=1))

@@ -14,13 +14,11 @@ import numpy as np
 from tiewise.analysis.reports import Report
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.rankings.correlation import count_pairs
-from tiewise.rankings.run_similarity import mean_rbo
+from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.base import Result
 from tiewise.results.model import Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import NumberFormat, format_percent, list_examples
-from tiewise.ties.pairs import PairGroups, RankedLists
 
 __all__ = ["Fidelity", "measure_fidelity"]
 
@@ -85,10 +83,9 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
             f"The run and the reference have no query in common. Queries of the run: {list_examples(run.queries)}; of "
             f"the reference: {list_examples(reference.queries)}."
         )
-    queries = [query for query in run.queries if query in common]
-    counts = [count_pairs(pairs) for pairs in PairGroups.blocks(*RankedLists.of_runs([run, reference], queries))]
-    pairs, tied_own, tied_reference, tied_both, discordant = np.concatenate(counts, axis=1)
-    ordered, inverted, tied = pairs - tied_reference, discordant, tied_own - tied_both
+    pair = RunPair(run, reference)
+    pairs, tied_own, tied_reference, tied_both, inverted = pair.count_pairs()
+    ordered, tied = pairs - tied_reference, tied_own - tied_both
     several = pairs > 0
     taus = (ordered - inverted - tied - inverted)[several] / pairs[several]
     total = int(ordered.sum())
@@ -98,7 +95,7 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
         inverted=int(inverted.sum()) / total if total else None,
         tied=int(tied.sum()) / total if total else None,
         tau=float(taus.mean()) if several.any() else None,
-        rbo=mean_rbo(run, reference, PHI, DEPTH),
+        rbo=pair.rbo(PHI, DEPTH),
         gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
 
