@@ -95,7 +95,7 @@ def compute_med(pairs: PairGroups, weights: Weights, extremes: bool = True) -> P
     sums = [(pairs.sum(mean - mean_at_larger_rank(pairs, weight)), pairs.sum(mean))]
     for ranks in extreme_ranks(pairs) if extremes else ():
         own = weight[ranks[longer, places] - 1]
-        sums.append((pairs.sum(own - weight[ranks.max(axis=0) - 1]), pairs.sum(own)))
+        sums.append((pairs.sum(own - weight[np.maximum(*ranks) - 1]), pairs.sum(own)))
     # At the most, two more items match at each depth after n, until all items match.
     until_all = union * (table.tail[n] - table.tail[union]) - (table.rest[n] - table.rest[union])
     change = np.maximum(until_all, 0.0) - sum_unseen(table, s, n) - (n - common) * table.tail[n]

@@ -67,7 +67,7 @@ def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: 
         at_s = pairs.sum(pairs.inclusion(0, s) * pairs.inclusion(1, s))
         sums = [(total, at_s)]
         for ranks in extreme_ranks(pairs) if extremes else ():
-            larger = ranks.max(axis=0)
+            larger = np.maximum(*ranks)
             sums.append((pairs.sum(table.tail[larger - 1]), pairs.sum(larger <= s[pairs.pair])))
         unseen = sum_unseen(table, s, n)
         orders = [_bounds(table, pairs, total, unseen, unseen * at_s * rate, at_s * rate) for total, at_s in sums]
@@ -141,7 +141,7 @@ def _variant(pair: PairGroups, table: WeightTable, ties: str) -> tuple[float, ..
     weight = table.weight[:n] / size
     tail = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
     if ties == "w":
-        begin = pair.start.max(axis=0)
+        begin = np.maximum(*pair.start)
         seen, at_s = tail[begin].sum(), np.count_nonzero(begin < s)
     else:
         seen = mean_at_larger_rank(pair, tail).sum()

@@ -87,22 +87,23 @@ def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
     Over the ranks i and k of its groups, max(i, k) = r for 2r − 1 − start − start' pairs where both groups have the
     rank r, and after that for as many pairs as the group that ends first has ranks.
     """
-    mean = values[pairs.start.max(axis=0)]
-    tied = np.flatnonzero((pairs.size > 1).any(axis=0))
+    mean = values[np.maximum(*pairs.start)]
+    tied = np.flatnonzero(np.maximum(*pairs.size) > 1)
     if not len(tied):
         return mean
-    start, size = pairs.start[:, tied], pairs.size[:, tied]
-    end = start + size
-    first, last = start.max(axis=0), end.max(axis=0)
-    middle = np.maximum(end.min(axis=0), first)
+    x_start, y_start, x_size, y_size = (column[tied] for column in (*pairs.start, *pairs.size))
+    x_end, y_end = x_start + x_size, y_start + y_size
+    first, last = np.maximum(x_start, y_start), np.maximum(x_end, y_end)
+    middle = np.maximum(np.minimum(x_end, y_end), first)
     some = values[: int(last.max())]
     after, after_by_rank = (
         np.append(np.cumsum(terms[::-1])[::-1], 0.0) for terms in (some, some * np.arange(1, len(some) + 1))
     )
+    after_middle = after[middle]
     in_both = 2 * (after_by_rank[first] - after_by_rank[middle])
-    in_both -= (1 + start.sum(axis=0)) * (after[first] - after[middle])
-    in_one = np.where(end[0] > end[1], size[1], size[0]) * (after[middle] - after[last])
-    mean[tied] = (in_both + in_one) / size.prod(axis=0)
+    in_both -= (1 + x_start + y_start) * (after[first] - after_middle)
+    in_one = np.where(x_end > y_end, y_size, x_size) * (after_middle - after[last])
+    mean[tied] = (in_both + in_one) / (x_size * y_size)
     return mean
 
 
@@ -118,6 +119,8 @@ def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) 
     are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell have the covariance
     Σ γ² / (m(m−1)n(n−1)).
     """
+    if not pairs.tied:
+        return 0.0
     cells, member, n_items = np.unique(pairs.start, axis=1, return_index=True, return_counts=True)
     size = pairs.size[:, member]
     tied = size.max(axis=0, initial=0) > 1
