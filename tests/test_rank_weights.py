@@ -66,7 +66,6 @@ def test_sums_of_weights(given_weights):
             assert weights.sum(start, size, power) == pytest.approx(math.fsum(truth[start : start + size]), abs=1e-14)
     for n in range(12):
         assert weights.after(n) == pytest.approx(math.fsum(map(weight_of, range(n + 1, MANY))), abs=1e-13)
-        assert weights.drop(np.array([n + 1])) == pytest.approx(weight_of(n + 1) - weight_of(n + 2), abs=1e-15)
 
 
 def test_named_weights():

@@ -16,7 +16,7 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.segments import heads, padded, safe_divide
+from tiewise.metrics.segments import heads, safe_divide
 from tiewise.rankings.ranking import RankingLike, as_ranking, pair_rankings
 from tiewise.rankings.tie_orders import Parts, extreme_ranks, make_estimate, over_orders
 from tiewise.results.wording import list_examples
@@ -110,9 +110,7 @@ def count_pairs(pairs: PairGroups) -> PairCounts:
         same = np.arange(len(groups)) - heads(groups)
         return np.bincount(pairs.pair, weights=same, minlength=n).astype(np.int64)
 
-    discordant = np.zeros(n, dtype=np.int64)
-    for rows, there in padded(pairs.n_common):
-        discordant[pairs.pair[rows[:, 0]]] = count_inversions(np.where(there, cells[rows] % width, width))
+    discordant = pairs.sum(count_smaller_before(width - cells % width, pairs.pair)).astype(np.int64)
     total = pairs.n_common * (pairs.n_common - 1) // 2
     tied_x, tied_y, tied_both = map(count_tied, (np.sort(group_x), np.sort(group_y), cells))
     return PairCounts(total, tied_x, tied_y, tied_both, discordant)
@@ -142,48 +140,24 @@ def compute_tau_ap(pairs: PairGroups, extremes: bool = True) -> Parts:
     return {"value": over_orders([_expected_tau_ap(pairs, *starts) for starts in orders], extremes)}
 
 
-def count_inversions(rows: Codes) -> Codes:
-    """The number of pairs i < j with row[i] > row[j], for each row.
-
-    Blocks are counted pair by pair. Then sorted halves are merged: each number of the right half passes all larger ones
-    of the left half.
-
-    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
-    array([3, 0])
-    """
-    n_rows, width = rows.shape
-    part = max(min(width, 128 if n_rows == 1 else 32), 1)  # for one row, calls cost more than comparisons
-    n_blocks = 1 << ((width - 1) // part).bit_length()
-    if n_blocks * part > width:  # a last number that is the largest adds no inversion
-        rows = np.pad(rows, ((0, 0), (0, n_blocks * part - width)), constant_values=rows.max(initial=0))
-    blocks = rows.reshape(-1, part)
-    later = np.triu(np.ones((part, part), dtype=bool), 1)
-    counts = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(n_rows, -1).sum(axis=1)
-    for _ in range(n_blocks.bit_length() - 1):
-        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
-        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
-        remaining = part - np.cumsum(~from_right, axis=1)
-        counts += (remaining * from_right).sum(axis=1).reshape(n_rows, -1).sum(axis=1)
-        part *= 2
-    return np.asarray(counts, dtype=np.int64)
-
-
-def count_smaller_before(values: Codes) -> Codes:
-    """For each of some integers ≥ 0, how many earlier ones are smaller.
+def count_smaller_before(values: Codes, segment: Codes) -> Codes:
+    """For each of some integers ≥ 0, how many earlier ones of its segment are smaller. Segments ascend.
 
     Two different numbers first differ in one bit. Among numbers that agree in all higher bits, a 1 has every earlier 0
     before it.
 
-    >>> count_smaller_before(np.array([1, 3, 2, 2, 0, 3]))
-    array([0, 1, 1, 1, 0, 4])
+    >>> count_smaller_before(np.array([1, 3, 2, 2, 0, 3]), np.array([0, 0, 0, 0, 0, 1]))
+    array([0, 1, 1, 1, 0, 0])
     """
+    bits = int(values.max(initial=0)).bit_length()
+    keys = (segment << bits) + values
     counts = np.zeros(len(values), dtype=np.int64)
     position = order = np.arange(len(values))  # `order` sorts by the higher bits, then by position
-    for bit in range(int(values.max(initial=0)).bit_length() - 1, -1, -1):
-        prefix = values[order] >> bit
+    for bit in range(bits - 1, -1, -1):
+        prefix = keys[order] >> bit
         one = (prefix & 1).astype(bool)
-        zeros_before = np.append(0, np.cumsum(~one))
-        smaller = zeros_before[:-1] - zeros_before[heads(prefix >> 1)]  # with the same higher bits
+        zeros_before = np.cumsum(~one) - ~one
+        smaller = zeros_before - zeros_before[heads(prefix >> 1)]  # with the same higher bits
         counts[order[one]] += smaller[one]
         order = order[np.argsort(prefix * len(values) + position)]
     return counts
@@ -232,11 +206,10 @@ def _directed_tau_ap_b(a: Codes, b: Codes) -> float | None:
 def _count_above(pair: Codes, a: Codes, b: Codes) -> tuple[Codes, Codes, Codes]:
     """The groups in a of the items of each pair, ascending; how many items of higher groups b ranks above each item,
     and how many b ties with it."""
-    width, last = int(max(a.max(initial=0), b.max(initial=0))) + 1, int(pair.max(initial=0))
-    # b descends inside each group of a, so that no item of the own group counts as smaller and earlier. Neither does an
-    # item of another pair.
+    width = int(max(a.max(initial=0), b.max(initial=0))) + 1
+    # b descends inside each group of a, so that no item of the own group counts as smaller and earlier.
     order = np.argsort((pair * width + a) * width - b)
-    above = count_smaller_before(b[order] + (last - pair) * width)
+    above = count_smaller_before(b[order], pair)
     by_b = np.argsort((pair * width + b) * width + a)
     group_b = (pair * width + b)[by_b]
     tied = np.empty(len(a), dtype=np.int64)

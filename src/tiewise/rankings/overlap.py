@@ -58,7 +58,7 @@ def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: 
         raise InputError(f"ties={ties!r} is not possible for RBO. Use 'average', 'w', 'a' or 'b'.")
     table = weight_table(phi, int(pairs.n_union.max(initial=0)))
     if ties != "average":
-        each = [_variant(one, table, ties) for one in _one_by_one(pairs)]
+        each = [_variant(one, table, phi, ties) for one in _one_by_one(pairs)]
         orders = [tuple(np.array(part) for part in zip(*each, strict=True))]
     else:
         s, n = np.sort(pairs.length, axis=0)
@@ -125,7 +125,7 @@ def _one_by_one(pairs: PairGroups) -> list[PairGroups]:
     return [PairGroups.of(*(lists.take(np.array([i])) for lists in pairs.lists)) for i in range(len(pairs))]
 
 
-def _variant(pair: PairGroups, table: WeightTable, ties: str) -> tuple[float, ...]:
+def _variant(pair: PairGroups, table: WeightTable, phi: float, ties: str) -> tuple[float, ...]:
     """RBO_MIN, RBO_MAX and RBO_EXT of RBO^w, RBO^a or RBO^b of one pair.
 
     The overlap is Σ_e c_{e|d}(S) · c_{e|d}(L). An item's contribution c is its probability to be among the first d (a,
@@ -138,7 +138,8 @@ def _variant(pair: PairGroups, table: WeightTable, ties: str) -> tuple[float, ..
     heads = [_Head(lists, n, ties) for lists in (short, long)]
     size = np.sqrt(heads[0].squares * heads[1].squares) if ties == "b" else (heads[0].total + heads[1].total) / 2
     # What one shared item adds at all depths from each rank on, up to n.
-    weight = table.weight[:n] / size
+    depth = np.arange(1, n + 1)
+    weight = (1 - phi) * phi ** (depth - 1.0) / size
     tail = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
     if ties == "w":
         begin = np.maximum(*pair.start)
@@ -151,7 +152,7 @@ def _variant(pair: PairGroups, table: WeightTable, ties: str) -> tuple[float, ..
     start, c_long = heads[1].start, heads[1].contribution
     complete, split = (np.cumsum(alone) - alone)[start], alone[start]
     mean = (complete + c_long * split) / np.maximum(complete + split, 1)
-    unseen = np.maximum(table.depth[:n] - s, 0)
+    unseen = np.maximum(depth - s, 0)
     unseen_best = np.minimum(unseen, complete) + c_long * np.clip(unseen - complete, 0, split)
     a_s = at_s / size[s - 1] if s else np.nan
     total = seen + pair.n_common[0] * table.tail[n]
