@@ -6,13 +6,15 @@ The lists of all systems are paired system by system, over all queries at once, 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, permutations, product
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from tiewise._version import __version__
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, by_name, identifier, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
@@ -38,6 +40,7 @@ from tiewise.ties.pairs import PairGroups, RankedLists
 
 __all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "RunPair", "Similarity", "similarity"]
 
+T = TypeVar("T")
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
 
@@ -129,8 +132,8 @@ class Similarity(Result):
         measure: PairMeasure,
         systems: tuple[str, ...],
         queries: tuple[str, ...],
-        rows: Sequence[range],
         values: Mapping[str, Floats],
+        measure_own: Callable[[], Mapping[str, Floats]],
         left_out: int,
         n_split: int = 0,
         edge: Edge = "extend",
@@ -143,15 +146,8 @@ class Similarity(Result):
         self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
         self.n_cut = n_cut  #: lists that may have been cut inside a tie group which counts
         self._sources = sources
-        self._values = {
-            name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
-        }
-        self._pair_index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # of each observed and reference
-        n_pairs = 0
-        for i, others in enumerate(rows):
-            self._pair_index[i, others] = np.arange(n_pairs, n_pairs := n_pairs + len(others))
-            if measure.symmetric:
-                self._pair_index[others, i] = self._pair_index[i, others]
+        self._values = values
+        self._measure_own = measure_own
 
     def matrix(self, part: Part = "score", statistic: Statistic = "expected") -> Floats:
         """The mean over queries for all pairs, (n_systems, n_systems).
@@ -163,23 +159,41 @@ class Similarity(Result):
         name = f"{part} {statistic}"
         if name not in self._values:
             raise InputError(f"{self.measure} has no '{name}' here. Available: {', '.join(self._values)}.")
-        return _mean_over_queries(self._values[name])[self._pair_index]
+        matrix = np.diag(_mean_over_queries(self._own[name]))
+        means = _mean_over_queries(self._values[name])
+        matrix[tuple(np.transpose(list(self._places)))] = means[list(self._places.values())]
+        return matrix
 
     @property
     def score_part(self) -> Part:
         """Which part `score` is."""
         return next(part for part in SCORE_PARTS if f"{part} expected" in self._values)
 
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], int]:
+        """The column of each pair of different systems."""
+        places = {pair: place for place, pair in enumerate(_pairs(self.measure, range(len(self.systems))))}
+        return places | {pair[::-1]: place for pair, place in places.items()} if self.measure.symmetric else places
+
+    @cached_property
+    def _own(self) -> Mapping[str, Floats]:
+        """The values of each system with itself, (n_queries, n_systems): computed when they are asked for."""
+        own, self._measure_own = self._measure_own(), dict  # which keeps no lists
+        return own
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_own": self._own, **vars(self)}
+
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
-        index = self._index_of(observed, reference)
-        return self._bounds(lambda values: float(_mean_over_queries(values[:, [index]])[0]))
+        columns = self._columns_of(observed, reference)
+        return self._bounds({name: float(_mean_over_queries(column)) for name, column in columns.items()})
 
     def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
-        index = self._index_of(observed, reference)
-        picks = (lambda values, q=q: float(values[q, index]) for q in range(len(self.queries)))
-        return dict(zip(self.queries, map(self._bounds, picks), strict=True))
+        columns = self._columns_of(observed, reference)
+        numbers = (dict(zip(columns, row, strict=True)) for row in zip(*map(list, columns.values()), strict=True))
+        return dict(zip(self.queries, map(self._bounds, numbers), strict=True))
 
     @property
     def _n_queries(self) -> str:
@@ -264,12 +278,9 @@ class Similarity(Result):
         k = self.measure.cutoff
         return None if k is None or self.measure.list_depth == k else 1 - self.measure.weight_after(k)
 
-    def _pairs(self) -> Iterator[tuple[str, str]]:
-        return (combinations if self.measure.symmetric else permutations)(self.systems, 2)
-
     def _rows(self, view: View) -> Iterator[dict[str, Any]]:
         """The records: query by query if these are asked for, then the mean as ``all``."""
-        for pair in self._pairs():
+        for pair in _pairs(self.measure, self.systems):
             found = [*(self.per_query(*pair).items() if view.per_query else ()), ("all", self.pair(*pair))]
             for query, bounds in found:
                 yield dict(zip(SIMILARITY_COLUMNS, (*pair, query, *self._statistics(bounds)), strict=True))
@@ -310,7 +321,7 @@ class Similarity(Result):
 
     def _sentence(self, numbers: NumberFormat) -> str:
         """What to report of the first pair."""
-        pair = next(self._pairs())
+        pair = next(_pairs(self.measure, self.systems))
         row = next(self._rows(View()))
         value, low, high, residual = (row[name] for name in ("expected", "lower", "upper", "residual"))
         if value is None:
@@ -330,8 +341,9 @@ class Similarity(Result):
 
     def _most_alike(self, numbers: NumberFormat) -> str:
         """Which two runs are most alike, and which least."""
-        matrix, place = self.matrix(), self.systems.index
-        found = {(a, b): value for a, b in self._pairs() if not np.isnan(value := matrix[place(a), place(b)])}
+        pairs = _pairs(self.measure, self.systems)
+        means = _mean_over_queries(self._values[f"{self.score_part} expected"])
+        found = {pair: mean for pair, mean in zip(pairs, means.tolist(), strict=True) if not np.isnan(mean)}
         if not found:
             return ""
         ends = [pick(found, key=found.__getitem__) for pick in (max, min)]
@@ -341,27 +353,34 @@ class Similarity(Result):
         highest = "" if self._ceiling is None else f" Highest possible: {numbers.number(self._ceiling)}."
         return f"Most alike: {most}; least: {least}.{highest}"
 
-    def _index_of(self, *names: str | int) -> int:
+    def _columns_of(self, *names: str | int) -> dict[str, Floats]:
+        """The values of one pair for each query, by part and statistic."""
         systems = [identifier(name, "system") for name in names]
         for system in systems:
             if system not in self.systems:
                 raise InputError(f"There is no system '{system}'. Systems: {', '.join(self.systems)}.")
-        observed, reference = map(self.systems.index, systems)
-        return int(self._pair_index[observed, reference])
+        a, b = map(self.systems.index, systems)
+        columns, place = (self._own, a) if a == b else (self._values, self._places[a, b])
+        return {name: columns[name][:, place] for name in self._values}
 
-    def _bounds(self, pick: Callable[[Floats], float]) -> Bounds:
-        value, lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
+    def _bounds(self, numbers: Mapping[str, float]) -> Bounds:
+        value, lower, upper, extrapolated = (self._estimate(part, numbers) for part in self.PARTS)
         if self.measure.parts == ("value",):  # nothing is unseen
             lower = upper = value
         lower = Estimate(measure=self.measure.name) if lower is None else lower
         return Bounds(lower, upper, extrapolated, self.measure.name, value)
 
-    def _estimate(self, part: str, pick: Callable[[Floats], float]) -> Estimate | None:
-        columns = (self._values.get(f"{part} {name}") for name in self.STATISTICS)
-        numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
-        if all(number is None for number in numbers):
+    def _estimate(self, part: str, numbers: Mapping[str, float]) -> Estimate | None:
+        found = (numbers.get(f"{part} {name}", np.nan) for name in self.STATISTICS)
+        expected, minimum, maximum = (None if np.isnan(number) else float(number) for number in found)
+        if expected is minimum is maximum is None:
             return None
-        return Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name)
+        return Estimate(expected, minimum, maximum, measure=self.measure.name)
+
+
+def _pairs(measure: PairMeasure, systems: Iterable[T]) -> Iterator[tuple[T, T]]:
+    """The pairs of systems that are shown: an observed one and a reference."""
+    return (combinations if measure.symmetric else permutations)(systems, 2)
 
 
 def _shaded(value: float, numbers: NumberFormat) -> Cell:
@@ -415,12 +434,12 @@ def similarity(
     check_progress(progress)
     loaded = [as_run(run, distances=distances) for run in runs.values()]
     queries, left_out = _common_queries(loaded)
-    rows = [range(i if chosen.symmetric else 0, len(runs)) for i in range(len(runs))]  # the others of each run
     lists, n_split, n_cut = _read_lists(loaded, queries, chosen, edge)
-    values = _measure_pairs(lists, rows, len(queries), chosen, bounds, progress)
-    n_cut = 0 if complete else n_cut
-    sources = [run.source for run in loaded]
-    found = Similarity(chosen, systems, queries, rows, values, left_out, n_split, edge, n_cut, sources=sources)
+    measure_pairs = partial(_measure_pairs, lists, len(queries), chosen, bounds)
+    values = measure_pairs(list(_pairs(chosen, range(len(runs)))), progress)
+    measure_own = partial(measure_pairs, [(i, i) for i in range(len(runs))])
+    n_cut, sources = 0 if complete else n_cut, [run.source for run in loaded]
+    found = Similarity(chosen, systems, queries, values, measure_own, left_out, n_split, edge, n_cut, sources=sources)
     if n_cut:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
@@ -466,30 +485,33 @@ def _cut(lists: RankedLists, queries: Sequence[str], depth: int, edge: Edge) -> 
 
 def _measure_pairs(
     lists: RankedLists,
-    rows: Sequence[range],
     n_queries: int,
     measure: PairMeasure,
     bounds: bool,
-    progress: Progress | None,
+    runs: Sequence[tuple[int, int]],
+    progress: Progress | None = None,
 ) -> dict[str, Floats]:
-    """The columns of a `Similarity`: each run, as the observed one, with the others of its row."""
+    """The columns of a `Similarity`, (n_queries, n_pairs) each, for pairs of runs, by their numbers."""
     parts = [part for part in measure.parts if bounds or part != "upper"]
     statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
-    done, total = 0, sum(map(len, rows)) * n_queries
+    done, total = 0, len(runs) * n_queries
     values = np.full((len(parts), len(statistics), total), np.nan)
-    observed, query = lists.head(measure.cutoff), np.arange(n_queries)
-    for i, others in enumerate(rows):
-        own, their = (np.add.outer(np.array(run) * n_queries, query).ravel() for run in ([i] * len(others), others))
-        for pairs in PairGroups.blocks(observed, lists, own, their):
-            found = measure.of_pairs(pairs, bounds)
-            for part, column in zip(parts, values, strict=True):
-                column[:, done : done + len(pairs)] = found.get(part, np.nan)
-            done += len(pairs)
-            if progress is not None:
-                progress(done, total)
-    columns = values.reshape(-1, total // n_queries, n_queries).transpose(0, 2, 1)
-    names = (f"{part} {statistic}" for part, statistic in product(parts, statistics))
-    return dict(zip(names, columns, strict=True))
+    own, their = (np.add.outer(run * n_queries, np.arange(n_queries)).ravel() for run in np.array(runs).T)
+    for pairs in PairGroups.blocks(lists.head(measure.cutoff), lists, own, their):
+        found = measure.of_pairs(pairs, bounds)
+        for part, column in zip(parts, values, strict=True):
+            column[:, done : done + len(pairs)] = found.get(part, np.nan)
+        done += len(pairs)
+        if progress is not None:
+            progress(done, total)
+    columns = values.reshape(-1, len(runs), n_queries).transpose(0, 2, 1)
+    # A part that the measure never has is left out. These two may not be defined for some pairs only.
+    kept = {"value", "extrapolated"} if lists.length.any() else {"value"}
+    return {
+        f"{part} {statistic}": column
+        for (part, statistic), column in zip(product(parts, statistics), columns, strict=True)
+        if part in kept or not np.isnan(column).all()
+    }
 
 
 class RunPair:
