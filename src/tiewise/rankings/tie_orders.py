@@ -113,18 +113,18 @@ def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
 def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) -> float | None:
     """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair; None if it takes too long.
 
-    `function` takes ranks from 0 that are broadcast. Items in the same group of x and the same group of y form a cell.
-    Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a function of k, plus a rest
-    γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the functions of i and of k
-    are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell have the covariance
-    Σ γ² / (m(m−1)n(n−1)).
+    `function` takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
+    group of y form a cell. Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a
+    function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the
+    functions of i and of k are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell
+    have the covariance Σ γ² / (m(m−1)n(n−1)).
     """
     if not pairs.tied:
         return 0.0
-    cells, member, n_items = np.unique(pairs.start, axis=1, return_index=True, return_counts=True)
-    size = pairs.size[:, member]
-    tied = size.max(axis=0, initial=0) > 1
-    n_items, start, size = n_items[tied], cells[:, tied], size[:, tied]
+    cell = pairs.start[0] * (int(pairs.length.max()) + 1) + pairs.start[1]
+    _, member, n_items = np.unique(cell, return_index=True, return_counts=True)
+    tied = np.maximum(*pairs.size)[member] > 1
+    n_items, start, size = n_items[tied], pairs.start[:, member[tied]], pairs.size[:, member[tied]]
     if size.prod(axis=0).sum() > LARGEST:
         return None
     total = 0.0
@@ -133,12 +133,14 @@ def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) 
         some = (size[0] == m) & (size[1] == n)
         count, left, right = n_items[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
         values = function(left[:, :, None], right[:, None, :])
-        values = values - values.mean(axis=(1, 2), keepdims=True)
+        values -= values.mean(axis=(1, 2), keepdims=True)
         by_left, by_right = values.mean(axis=2), values.mean(axis=1)
         effects[0].append(_Effect(left, count[:, None], by_left))
         effects[1].append(_Effect(right, count[:, None], by_right))
         if m > 1 and n > 1:
-            rest = ((values - by_left[:, :, None] - by_right[:, None, :]) ** 2).mean(axis=(1, 2))
+            values -= by_left[:, :, None]
+            values -= by_right[:, None, :]
+            rest = np.einsum("cik,cik->c", values, values) / (m * n)
             total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
     return total + sum(map(_permutation_variance, pairs.lists, effects))
 
