@@ -21,7 +21,7 @@ from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.segments import segment_sum
 from tiewise.rankings.ranking import RankingLike, pair_rankings
-from tiewise.rankings.tie_orders import Parts, extreme_ranks, make_bounds, over_orders, sum_variance
+from tiewise.rankings.tie_orders import Parts, make_bounds, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights
 from tiewise.ties.pairs import PairGroups
 
@@ -62,7 +62,7 @@ def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extr
     if not extremes:
         return {"lower": over_orders(lower, extremes)}
     root = weights.at(np.arange(1, int(pairs.n_union.max(initial=0)) + 1), power=0.5)
-    orders = extreme_ranks(pairs)
+    orders = pairs.extreme_ranks
     lower += [pairs.sum(root[left] * root[right]) for left, right in (ranks - 1 for ranks in orders)]
     residuals = [_Residual(pairs, side, root) for side in (0, 1)]
     added = [sum(side.expected(weights) for side in residuals)]

@@ -18,7 +18,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.segments import heads, safe_divide
 from tiewise.rankings.ranking import RankingLike, as_ranking, pair_rankings
-from tiewise.rankings.tie_orders import Parts, extreme_ranks, make_estimate, over_orders
+from tiewise.rankings.tie_orders import Parts, make_estimate, over_orders
 from tiewise.results.wording import list_examples
 from tiewise.ties.pairs import PairGroups
 
@@ -136,7 +136,7 @@ def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = N
 
 def compute_tau_ap(pairs: PairGroups, extremes: bool = True) -> Parts:
     """τ_AP of pairs of rankings of the same items; NaN for fewer than two items."""
-    orders = [pairs.start, *(extreme_ranks(pairs) if extremes else ())]
+    orders = [pairs.start, *(pairs.extreme_ranks if extremes else ())]
     return {"value": over_orders([_expected_tau_ap(pairs, *starts) for starts in orders], extremes)}
 
 

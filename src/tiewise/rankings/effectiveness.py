@@ -23,14 +23,7 @@ from tiewise.metrics.catalogue import RBP
 from tiewise.metrics.estimate import Estimate
 from tiewise.rankings.overlap import sum_unseen
 from tiewise.rankings.ranking import RankingLike, pair_rankings
-from tiewise.rankings.tie_orders import (
-    Parts,
-    extreme_ranks,
-    make_estimate,
-    mean_at_larger_rank,
-    over_orders,
-    sum_variance,
-)
+from tiewise.rankings.tie_orders import Parts, make_estimate, mean_at_larger_rank, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, difference_table
 from tiewise.ties.pairs import PairGroups
 
@@ -93,7 +86,7 @@ def compute_med(pairs: PairGroups, weights: Weights, extremes: bool = True) -> P
     weight, places = table.tail, np.arange(len(pairs.pair))
     mean = weights.mean(pairs.start[longer, places], pairs.size[longer, places])
     sums = [(pairs.sum(mean - mean_at_larger_rank(pairs, weight)), pairs.sum(mean))]
-    for ranks in extreme_ranks(pairs) if extremes else ():
+    for ranks in pairs.extreme_ranks if extremes else ():
         own = weight[ranks[longer, places] - 1]
         sums.append((pairs.sum(own - weight[np.maximum(*ranks) - 1]), pairs.sum(own)))
     # At the most, two more items match at each depth after n, until all items match.

@@ -148,13 +148,10 @@ def stages(
     points = []
     for done, (name, first) in enumerate(zip(runs, lists, strict=True), start=1):
         measured = _measure(first, whole, all_depths, phis, recall_at)
-        for depth, (recall, sizes, bounds) in zip(all_depths, measured, strict=True):
+        for depth, (sizes, values) in zip(all_depths, measured, strict=True):
             set_size = float(sizes.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
-            points += [
-                _Point(name, depth, one, lower, upper, recall, set_size, total_cost)
-                for one, (lower, upper) in zip(phis, bounds, strict=True)
-            ]
+            points += [_Point(name, depth, *one, set_size, total_cost) for one in zip(phis, values, strict=True)]
         if progress is not None:
             progress(done, len(runs))
     cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), recall_at)}
@@ -170,25 +167,31 @@ def stages(
 
 def _measure(
     first: RankedLists, reference: RankedLists, depths: Sequence[Depth], phis: Sequence[float], k: int | None
-) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """For each depth: recall and size of the sets, (n_queries,), and the bounds of RBR, (n_phis, 2, 3, n_queries)."""
+) -> Iterator[tuple[Codes, Floats]]:
+    """For each depth the sizes of the sets, (n_queries,), and the values of each φ, (n_phis, n_values, n_queries)."""
     deepest = None if None in depths else max(depth for depth in depths if depth is not None)
     blocks = [
         [_measure_block(pairs, depth, phis, k) for depth in depths]
         for pairs in PairGroups.blocks(first.head(deepest), reference)
     ]
     for at_depth in zip(*blocks, strict=True):
-        recall, size, bounds = (np.concatenate(part, axis=-1) for part in zip(*at_depth, strict=True))
-        yield recall, size, bounds
+        sizes, values = zip(*at_depth, strict=True)
+        yield np.concatenate(sizes), np.concatenate(values, axis=-1)
 
 
-def _measure_block(
-    pairs: PairGroups, depth: Depth, phis: Sequence[float], k: int | None
-) -> tuple[Floats, Codes, Floats]:
+def _measure_block(pairs: PairGroups, depth: Depth, phis: Sequence[float], k: int | None) -> tuple[Codes, Floats]:
     n_first = pairs.length[1] if k is None else np.minimum(pairs.length[1], k)
-    recalled = pairs.sum(pairs.inclusion(0, depth) * pairs.inclusion(1, k))
-    bounds = [list(compute_rbr(pairs, Weights.geometric(phi), depth).values()) for phi in phis]
-    return safe_divide(recalled, n_first), set_size(pairs, depth), np.array(bounds)
+    recall = safe_divide(pairs.sum(pairs.inclusion(0, depth) * pairs.inclusion(1, k)), n_first)
+    values = []
+    for phi in phis:
+        rbr = compute_rbr(pairs, Weights.geometric(phi), depth)
+        lower, minimum, maximum = rbr["lower"]
+        values.append((lower, rbr["upper"][0], minimum, maximum, recall))
+    return set_size(pairs, depth), np.array(values)
+
+
+#: The columns that have a value for each query.
+VALUES = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
 
 
 class _Point(NamedTuple):
@@ -197,9 +200,7 @@ class _Point(NamedTuple):
     system: str
     depth: Depth
     phi: float
-    lower: Floats  # of rank-biased recall, (3, n_queries): expected, minimum and maximum over the tie orders
-    upper: Floats  # the same
-    recall: Floats  # (n_queries,)
+    values: Floats  # (n_values, n_queries): of `VALUES`
     set_size: float  # the mean over queries
     cost: float | None
 
@@ -349,7 +350,7 @@ class Stages(Result):
 
     def _sentence(self, phi: float, numbers: NumberFormat) -> str:
         """Which first stage, how deep, at what cost: the cheapest point whose RBR is near the highest."""
-        found = [(point, float(point.lower[0].mean())) for point in self._points if point.phi == phi]
+        found = [(point, float(point.values[0].mean())) for point in self._points if point.phi == phi]
         highest, most = max(found, key=lambda one: (one[1], -one[0].price))
         chosen, value = min((one for one in found if one[1] >= most - NEAR), key=lambda one: (one[0].price, -one[1]))
         where = f"phi={phi:g}: " if len(self.phis) > 1 else ""
@@ -373,14 +374,8 @@ class Stages(Result):
     @cached_property
     def _columns(self) -> dict[str, Floats]:
         """The values of all points, (n_points, n_queries) each."""
-        points = self._points
-        return {
-            "rbr_lower": np.array([point.lower[0] for point in points]),
-            "rbr_upper": np.array([point.upper[0] for point in points]),
-            "rbr_minimum": np.array([point.lower[1] for point in points]),
-            "rbr_maximum": np.array([point.lower[2] for point in points]),
-            "recall": np.array([point.recall for point in points]),
-        }
+        columns = np.array([point.values for point in self._points]).transpose(1, 0, 2)
+        return dict(zip(VALUES, columns, strict=True))
 
     def _rows(self, columns: Mapping[str, Floats], queries: Sequence[str] = ()) -> Rows:
         """A row for each point, or for each point and query."""
@@ -394,7 +389,7 @@ class Stages(Result):
                 **({"query": list(queries) * len(self._points)} if queries else {}),
                 "depth": repeat("depth"),
                 "phi": repeat("phi"),
-                **{name: columns[name].ravel().tolist() for name in list(columns)[:-1]},
+                **{name: columns[name].ravel().tolist() for name in VALUES[:-1]},
                 "rbr_ceiling": repeat("ceiling"),
                 "recall": columns["recall"].ravel().tolist(),
                 "cost": repeat("cost"),

@@ -19,14 +19,7 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
 from tiewise.rankings.ranking import RankingLike, pair_rankings
-from tiewise.rankings.tie_orders import (
-    Parts,
-    extreme_ranks,
-    make_bounds,
-    mean_at_larger_rank,
-    over_orders,
-    sum_variance,
-)
+from tiewise.rankings.tie_orders import Parts, make_bounds, mean_at_larger_rank, over_orders, sum_variance
 from tiewise.rankings.weights import WeightTable, check_phi, weight_table
 from tiewise.ties.pairs import PairGroups, RankedLists
 
@@ -66,7 +59,7 @@ def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: 
         total = pairs.sum(mean_at_larger_rank(pairs, table.tail))
         at_s = pairs.sum(pairs.inclusion(0, s) * pairs.inclusion(1, s))
         sums = [(total, at_s)]
-        for ranks in extreme_ranks(pairs) if extremes else ():
+        for ranks in pairs.extreme_ranks if extremes else ():
             larger = np.maximum(*ranks)
             sums.append((pairs.sum(table.tail[larger - 1]), pairs.sum(larger <= s[pairs.pair])))
         unseen = sum_unseen(table, s, n)

@@ -29,7 +29,7 @@ from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains, pair_rankings
-from tiewise.rankings.tie_orders import Parts, extreme_ranks, make_bounds, over_orders, sum_variance
+from tiewise.rankings.tie_orders import Parts, make_bounds, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.pairs import PairGroups
@@ -131,7 +131,7 @@ def compute_rbr(pairs: PairGroups, weights: Weights, depth: int | None = None, e
     if not extremes:
         return {"lower": over_orders(lower, extremes)}
     residual, weight = [_expected_residual(pairs, weights, depth)], weights.at(_ranks(pairs))
-    for left, right in extreme_ranks(pairs):
+    for left, right in pairs.extreme_ranks:
         inside = left <= (np.inf if depth is None else depth)
         lower.append(pairs.sum(weight[right - 1] * inside))
         residual.append(weights.sum(pairs.length[1], set_size(pairs, depth) - pairs.sum(inside).astype(np.int64)))

@@ -1,27 +1,22 @@
 """What the order of tied items does to a sum over the common items of two rankings: mean, extremes and variance.
 
 RBO, RBA, RBR, MED-RBP and τ_AP are sums of F(rank in x, rank in y), with an F that falls with both ranks and is
-supermodular. Such a sum is largest if the tied items of each ranking follow the other ranking, and smallest if they run
-against it. So its extremes over all tie orders only need sorting. RBO and MED-RBP depend on the larger of the two ranks
-alone, and their means have a closed form.
+supermodular. So their extremes are the values in two orders (`PairGroups.extreme_ranks`). RBO and MED-RBP depend on the
+larger of the two ranks alone, and their means have a closed form.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.metrics.segments import heads
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = [
-    *("Parts", "extreme_ranks", "make_bounds", "make_estimate", "mean_at_larger_rank", "over_orders", "sum_variance"),
-]
+__all__ = ["Parts", "make_bounds", "make_estimate", "mean_at_larger_rank", "over_orders", "sum_variance"]
 
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
 #: minimum and the maximum. NaN where it is not defined.
@@ -56,29 +51,6 @@ def make_bounds(measure: str, parts: Parts, variance: Mapping[str, float | None]
         if not np.isnan(column[0, 0])
     }
     return Bounds(found["lower"], found.get("upper"), found.get("extrapolated"), measure=measure)
-
-
-@lru_cache(maxsize=1)  # several depths or φ ask for the same pairs
-def extreme_ranks(pairs: PairGroups) -> tuple[Codes, Codes] | tuple[()]:
-    """The ranks of the common documents in x and y, (2, n_common), in the worst and in the best order; () without ties.
-
-    Documents stand by pair and tie group, not as in `pairs`. Best: tied documents follow the tie groups of the other
-    ranking, unmatched ones come last, and those that are tied in both rankings have one order in both. Worst: the
-    reverse of all three.
-    """
-    if not pairs.tied:
-        return ()
-    width, n = int(pairs.length.max(initial=0)) + 1, len(pairs.pair)
-    by_cell = np.argsort((pairs.pair * width + pairs.start[0]) * width + pairs.start[1])
-    start, size, position = pairs.start[:, by_cell], pairs.size[:, by_cell], np.arange(n)
-    group_x, group_y = pairs.pair * width + start
-    by_y = np.argsort(group_y * n + position)
-    earlier = np.empty((2, n), dtype=np.int64)  # common documents of the same group that come first in the best order
-    earlier[0], earlier[1, by_y] = position - heads(group_x), position - heads(group_y[by_y])
-    best = start + 1 + earlier
-    cell = heads(group_x * width + start[1])
-    earlier[0] += 2 * (cell - position) + np.bincount(cell, minlength=n)[cell] - 1  # in x, a cell is reversed
-    return start + size - earlier, best
 
 
 def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:

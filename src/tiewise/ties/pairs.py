@@ -188,6 +188,29 @@ class PairGroups:
         limit = depth[self.pair] if isinstance(depth, np.ndarray) else depth
         return np.clip((limit - self.start[side]) / self.size[side], 0.0, 1.0)
 
+    @cached_property
+    def extreme_ranks(self) -> tuple[Codes, Codes] | tuple[()]:
+        """The ranks of the common documents in x and y, (2, n_common), in the worst and in the best order; () untied.
+
+        Documents stand by pair and tie group. Best: tied documents follow the tie groups of the other ranking,
+        unmatched ones come last, and those that are tied in both rankings have one order in both. Worst: the reverse of
+        all three. A sum of F(rank in x, rank in y), with an F that falls with both ranks and is supermodular, is
+        largest in the best order and smallest in the worst.
+        """
+        if not self.tied:
+            return ()
+        width, n = int(self.length.max(initial=0)) + 1, len(self.pair)
+        by_cell = np.argsort((self.pair * width + self.start[0]) * width + self.start[1])
+        start, size, position = self.start[:, by_cell], self.size[:, by_cell], np.arange(n)
+        group_x, group_y = self.pair * width + start
+        by_y = np.argsort(group_y * n + position)
+        earlier = np.empty((2, n), dtype=np.int64)  # common documents of the group that come first in the best order
+        earlier[0], earlier[1, by_y] = position - _heads(group_x), position - _heads(group_y[by_y])
+        best = start + 1 + earlier
+        cell = _heads(group_x * width + start[1])
+        earlier[0] += 2 * (cell - position) + np.bincount(cell, minlength=n)[cell] - 1  # in x, a cell is reversed
+        return start + size - earlier, best
+
     def unmatched(self, side: int) -> UnmatchedGroups:
         """The tie groups of x (0) or y (1) with documents that the other ranking lacks."""
         lists = self.lists[side]
@@ -205,3 +228,8 @@ class PairGroups:
             alone = np.delete(np.arange(len(other.doc)), rows)
             completed.append(lists.append(other.list[alone], other.doc[alone]))
         return PairGroups.of(*completed)
+
+
+def _heads(groups: Codes) -> Codes:
+    """For each element of ascending groups, where its group begins."""
+    return np.searchsorted(groups, groups)
