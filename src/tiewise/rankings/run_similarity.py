@@ -178,11 +178,10 @@ class Similarity(Result):
     @cached_property
     def _own(self) -> Mapping[str, Floats]:
         """The values of each system with itself, (n_queries, n_systems): computed when they are asked for."""
-        own, self._measure_own = self._measure_own(), dict  # which keeps no lists
-        return own
+        return self._measure_own()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_own": self._own, **vars(self)}
+        return {**vars(self), "_own": self._own, "_measure_own": dict}  # without the lists
 
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
