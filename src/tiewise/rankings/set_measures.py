@@ -100,7 +100,8 @@ class _Head:
         unjudged = np.array([item not in gains for item in x.items], dtype=bool)
         certain, split = inside == 1, (inside > 0) & (inside < 1)
         self.relevant, self.unjudged = np.count_nonzero(relevant & certain), np.count_nonzero(unjudged & certain)
-        self.split = tuple(np.count_nonzero(split & kind) for kind in (True, relevant, unjudged))
+        #: Items of the split group: all, relevant and unjudged ones.
+        self.split = [int(np.count_nonzero(split & kind)) for kind in (True, relevant, unjudged)]
         self.drawn = min(k, len(x.items)) - np.count_nonzero(certain)  # items of the split group among the first k
         self.unseen = max(0, k - len(x.items))  # ranks up to k after the end of the ranking
         self.all_unjudged = np.count_nonzero(unjudged)
