@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, repeat
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -144,7 +144,7 @@ class Ranking(Sequence[tuple[Item, ...]]):
     @cached_property
     def position(self) -> dict[Item, int]:
         """The position of each item in `items`, from 0."""
-        return {item: position for position, item in enumerate(self.items)}
+        return dict(zip(self.items, range(len(self.items)), strict=True))
 
     @cached_property
     def _groups(self) -> tuple[tuple[Item, ...], ...]:
@@ -182,7 +182,7 @@ def as_ranking(ranking: RankingLike) -> Ranking:
 def pair_rankings(x: RankingLike, y: RankingLike) -> PairGroups:
     """The tie groups of two rankings, as one pair. Codes are the positions of the items of y, then those of x."""
     left, right = as_ranking(x), as_ranking(y)
-    codes = np.array([right.position.get(item, -1) for item in left.items], dtype=np.int64)
+    codes = np.fromiter(map(right.position.get, left.items, repeat(-1)), np.int64, len(left.items))
     codes = np.where(codes >= 0, codes, len(right.items) + np.arange(len(codes)))
     order = np.argsort(codes)
     return PairGroups.of(

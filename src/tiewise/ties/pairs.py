@@ -166,7 +166,7 @@ class PairGroups:
         union: Codes = self.length.sum(axis=0) - self.n_common
         return union
 
-    @property
+    @cached_property
     def tied(self) -> bool:
         """Whether any documents of a ranking are tied."""
         return any(bool((lists.size > 1).any()) for lists in self.lists)
