@@ -63,16 +63,13 @@ def tau(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None
     counts = count_pairs(pairs)
     product = float((counts.total - counts.tied_x)[0]) * float((counts.total - counts.tied_y)[0])
     tau_b = float(counts.balance[0]) / math.sqrt(product) if product else None
-    estimate = make_estimate("τ", compute_tau(pairs)["value"][:, 0])
+    estimate = make_estimate("τ", counts.tau()[:, 0])
     return Tau(estimate.expected, estimate.minimum, estimate.maximum, measure="τ", tau_b=tau_b)
 
 
 def compute_tau(pairs: PairGroups, extremes: bool = True) -> Parts:
     """τ of pairs of rankings of the same items; NaN for fewer than two items."""
-    counts = count_pairs(pairs)
-    pairs_of_items = np.where(counts.total, counts.total, np.nan)
-    balances = (counts.balance, counts.balance - counts.tied, counts.balance + counts.tied)
-    return {"value": over_orders([balance / pairs_of_items for balance in balances], extremes)}
+    return {"value": count_pairs(pairs).tau(extremes)}
 
 
 class PairCounts(NamedTuple):
@@ -93,6 +90,12 @@ class PairCounts(NamedTuple):
     def balance(self) -> Codes:
         """Concordant pairs less discordant ones."""
         return self.total - self.tied - 2 * self.discordant
+
+    def tau(self, extremes: bool = True) -> Floats:
+        """τ over the tie orders; NaN for fewer than two items."""
+        total = np.where(self.total, self.total, np.nan)
+        orders = self.balance, self.balance - self.tied, self.balance + self.tied
+        return over_orders([balance / total for balance in orders], extremes)
 
 
 def count_pairs(pairs: PairGroups) -> PairCounts:

@@ -84,17 +84,16 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
             f"the reference: {list_examples(reference.queries)}."
         )
     pair = RunPair(run, reference)
-    pairs, tied_own, tied_reference, tied_both, inverted = pair.count_pairs()
-    ordered, tied = pairs - tied_reference, tied_own - tied_both
-    several = pairs > 0
-    taus = (ordered - inverted - tied - inverted)[several] / pairs[several]
+    counts = pair.count_pairs()
+    ordered, tied = counts.total - counts.tied_y, counts.tied_x - counts.tied_both
+    taus = counts.tau(extremes=False)[0, counts.total > 0]
     total = int(ordered.sum())
     return Fidelity(
         queries=len(common),
         pairs=total,
-        inverted=int(inverted.sum()) / total if total else None,
+        inverted=int(counts.discordant.sum()) / total if total else None,
         tied=int(tied.sum()) / total if total else None,
-        tau=float(taus.mean()) if several.any() else None,
+        tau=float(taus.mean()) if len(taus) else None,
         rbo=pair.rbo(PHI, DEPTH),
         gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
