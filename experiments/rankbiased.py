@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tiewise as tw
+from experiments.rankbiased_figures import agreement, chooser
 from tiewise import figures
 from tiewise.rankings.weights import weight_table
 
@@ -230,9 +231,9 @@ def pictures(ranks: Ranks) -> dict[str, Any]:
     one = {name: values.ravel() for name, values in scores(ranks, 0.7).items()}
     title = "Random swaps from two equal rankings of 25 items, φ = 0.7"
     return {
-        "chooser.svg": figures.chooser(),
+        "chooser.svg": chooser(),
         "rba-range.svg": figures.rba_range(),
-        "tau-rbo-rba.svg": figures.agreement(one["τ"], one["RBO"], one["RBA"], title=title),
+        "tau-rbo-rba.svg": agreement(one["τ"], one["RBO"], one["RBA"], title=title),
     }
 
 

@@ -413,7 +413,7 @@ def test_the_pictures_of_the_gallery_are_drawn_by_its_code(tmp_path, figures):
     assert drawn == set(re.findall(r"\]\(img/([\w-]+\.svg)\)", page))
     assert all((root / "docs/img" / name).stat().st_size < 60_000 for name in drawn)
     shown = {name for name in figures.__all__ if name not in ("save", "forest_rows")}
-    assert all(f".{name}(" in page for name in (*shown, "pareto", "spread"))  # no figure is missing
+    assert all(f".{name}(" in page for name in (*shown, "pareto"))  # no figure is missing
 
 
 # -- notebooks ---------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import CutWarning, InputError, TiewiseError
 from tiewise.example import file
-from tiewise.rankings.run_similarity import mean_overlap
+from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.wording import add_zeros
 
 QRELS = {"q": {"a": 1, "b": 0}, "r": {"a": 1}, "s": {"c": 2, "d": 1}}
@@ -104,7 +104,7 @@ def test_overlap_is_the_mean_over_all_pairs_of_orders():
 
     for k in (1, 2, 3, 4, 9):
         shares = [len({*a[:k]} & {*b[:k]}) / min(k, 5) for a in orders(runs["x"]) for b in orders(runs["y"])]
-        assert mean_overlap(x, y, k) == pytest.approx(np.mean(shares), abs=1e-12)
+        assert RunPair(x, y).overlap(k) == pytest.approx(np.mean(shares), abs=1e-12)
 
 
 def test_similarity_is_that_of_the_lists_of_judged_queries():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 import random
+import statistics
 
 import pytest
 from hypothesis import assume, given, settings
@@ -148,7 +149,8 @@ def test_laws(x, y, phi):
         assert variant.upper.expected == pytest.approx(plain.upper.expected, abs=1e-12)
     observed = {item for group in y for item in group}
     gains = {item: float(item in observed) for group in x for item in group}  # dual in the base score
-    assert tw.rbr(observed, x, phi=phi).lower.expected == tw.rbp(x, gains, phi=phi).lower.expected
+    base = tw.rbp(x, gains, phi=phi).lower.expected
+    assert tw.rbr(observed, x, phi=phi).lower.expected == pytest.approx(base, abs=1e-15)
 
 
 @pytest.mark.parametrize("phi", [0.5, 0.9])
@@ -320,3 +322,32 @@ def test_empty_sets_and_rankings_are_defined():
     assert tw.rba("", "a", phi=0.9).lower.expected == 0
     assert tw.rbp("", {}, phi=0.9).upper.expected == 1
     assert tw.tau("", "").expected is None
+
+
+# -- the standard deviation over the tie orders ---------------------------------------------------------------------
+
+
+def spreads(measure, x, y) -> list[float]:
+    """The standard deviation of each part of a measure of untied rankings, over all tie orders."""
+    values = [measure(a, b) for a in oracle.orders(x) for b in oracle.orders(y)]
+    return [statistics.pstdev(part) if None not in part else None for part in zip(*values, strict=True)]
+
+
+@settings(max_examples=120, deadline=None)
+@given(x=rankings(), y=rankings(), phi=PHI, depth=st.one_of(st.none(), st.integers(1, 6)))
+def test_std_over_all_orders(x, y, phi, depth):
+    assume(oracle.number_of_orders(x, y) <= 1500)
+    found = tw.rbo(x, y, phi=phi), tw.rba(x, y, phi=phi), tw.rbr(tw.Ranking(x), y, phi=phi, depth=depth)
+    truths = (
+        spreads(lambda a, b: oracle.rbo(a, b, phi), x, y),
+        spreads(lambda a, b: oracle.rba(a, b, phi), x, y),
+        spreads(lambda a, b: oracle.rbr(set(a[:depth]), b, phi), x, y),
+    )
+    for bounds, truth in zip(found, truths, strict=True):
+        for part, std in zip((bounds.lower, bounds.upper, bounds.extrapolated), truth, strict=False):
+            if part is not None and part.std is not None:
+                assert part.std == pytest.approx(std, abs=1e-8)  # the root of a rounding error
+                assert part.method["std"] == "exact"
+        assert bounds.lower.std is not None
+    assert found[0].upper.std is not None  # of RBA and RBR, unmatched items may change the upper bound
+    assert depth is not None or found[2].upper.std is not None

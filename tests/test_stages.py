@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import pandas
 import pytest
+from experiments import firststages
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -21,6 +22,17 @@ from tiewise.errors import InputError
 PHI = st.sampled_from([0.1, 0.5, 0.8, 0.9, 0.99])
 STATISTICS = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
 COLUMNS = ["system", "depth", "phi", *STATISTICS[:-1], "rbr_ceiling", "recall", "cost", "pareto"]
+
+
+def spread(reference, runs, recall: float, depth: int, phi: float, k: int) -> list[dict]:
+    """Sets of equal recall, from runs or ranked lists in dictionaries."""
+
+    def as_run(run) -> tw.Run:
+        scores = {query: {doc: -place for place, doc in enumerate(docs)} for query, docs in run.items()}
+        return tw.Run.from_dict(scores if any(isinstance(docs, list) for docs in run.values()) else run)
+
+    found = {name: as_run(run) for name, run in runs.items()}
+    return firststages.spread(as_run(reference), found, recall, depth=depth, phi=phi, k=k)
 
 
 @dataclass(frozen=True)
@@ -51,6 +63,9 @@ class Case:
     def sizes(self, system: str) -> list[int]:
         """The sizes of the whole lists."""
         return [len(self.runs[system].get(query, {})) for query in self.reference]
+
+    def spread(self, recall: float, depth: int, phi: float, k: int) -> list[dict]:
+        return spread(self.reference, self.runs, recall, depth, phi, k)
 
     @property
     def points(self) -> list[tuple[str, int | None, float]]:
@@ -140,7 +155,7 @@ def spreads(draw: st.DrawFn, certain: bool) -> tuple[Case, int, float, int, floa
 @given(chosen=spreads(certain=True))
 def test_spread_over_every_set_and_every_order(chosen):
     case, depth, phi, k, recall = chosen
-    rows = list(case.stages().spread(recall, depth=depth, phi=phi, recall_at=k))
+    rows = case.spread(recall, depth, phi, k)
     found = {(row["system"], row["query"]): row for row in rows}
     assert len(found) == len(rows)
     for key in itertools.product(case.runs, case.reference):
@@ -164,7 +179,7 @@ def test_spread_over_every_set_and_every_order(chosen):
 @given(chosen=spreads(certain=False))
 def test_spread_holds_the_queries_that_have_the_recall_in_every_order(chosen):
     case, depth, phi, k, recall = chosen
-    rows = case.stages().spread(recall, depth=depth, phi=phi, recall_at=k)
+    rows = case.spread(recall, depth, phi, k)
     expected = [
         (system, query)
         for system, query in itertools.product(case.runs, case.reference)
@@ -186,7 +201,7 @@ def test_the_ceiling_of_a_recall_is_reached_by_some_set_and_passed_by_none(lengt
         for last in (k + 1, 12 - (depth - hits) + 1):  # the rest right after k, and at the end
             ranks = [*range(1, hits + 1), *range(last, last + depth - hits)]
             sets = {"q": [f"d{rank:02d}" for rank in ranks]}
-            (row,) = tw.stages(reference, {"s": sets}, depth, phi).spread(hits / k, depth=depth, phi=phi, recall_at=k)
+            (row,) = spread(reference, {"s": sets}, hits / k, depth, phi, k)
             assert close(row["ceiling"], best)
             assert row["full_upper"] <= best + 1e-12
             assert last != k + 1 or close(row["full_upper"], best)
@@ -195,7 +210,7 @@ def test_the_ceiling_of_a_recall_is_reached_by_some_set_and_passed_by_none(lengt
 def test_the_ceiling_is_that_of_a_set_as_large_as_the_observed_one():
     """One document, though three were asked for: at rank 1 it is as good as can be."""
     reference = {"q": {"a": 4, "b": 3, "c": 2, "d": 1}}
-    (row,) = tw.stages(reference, {"s": {"q": {"a"}}}, 3, 0.5).spread(0.5, depth=3, phi=0.5, recall_at=2)
+    (row,) = spread(reference, {"s": {"q": ["a"]}}, 0.5, 3, 0.5, 2)
     assert row["ceiling"] == row["full"] == 0.5
 
 
@@ -252,7 +267,7 @@ def test_figure_3_by_hand():
         for name, gone in missed.items()
     }
     runs["deep"] = {"q": list(reference["q"])[2:22]}
-    first, deep, last = tw.stages(reference, runs, 20, 0.8).spread(0.8, depth=20, phi=0.8)
+    first, deep, last = spread(reference, runs, 0.8, 20, 0.8, 10)
     assert [row["system"] for row in (first, deep, last)] == ["first", "deep", "last"]
     assert first["base"] == deep["base"] == pytest.approx(0.8**2 - 0.8**10, abs=1e-12)
     assert last["base"] == pytest.approx(1 - 0.8**8, abs=1e-12)
@@ -548,23 +563,6 @@ def test_a_run_has_a_query_of_the_reference_but_sets_need_not():
     assert row["rbr_upper"] == 0
 
 
-@pytest.mark.parametrize(
-    ("recall", "depth", "phi", "fragments"),
-    [
-        (-0.1, 10, 0.5, ["recall", "-0.1"]),
-        (1.1, 10, 0.5, ["recall", "1.1"]),
-        (math.nan, 10, 0.5, ["recall", "nan"]),
-        (0.8, 30, 0.5, ["depth", "30", "20"]),
-        (0.8, 10, 0.7, ["phi", "0.7", "0.5"]),
-    ],
-)
-def test_spread_of_points_that_were_not_measured(recall, depth, phi, fragments):
-    stages = tw.stages(REFERENCE, {"s": RUN}, [10, 20], 0.5)
-    with pytest.raises(InputError) as error:
-        stages.spread(recall, depth=depth, phi=phi)
-    assert all(fragment in str(error.value).lower() for fragment in fragments), str(error.value)
-
-
 # -- forms in and out ----------------------------------------------------------------------------------------------
 
 TIED = {"q1": {"a": 2.0, "b": 1.0, "x": 1.0, "c": 1.0}, "q2": {"b": 0.5}}
@@ -661,7 +659,7 @@ def test_queries_are_measured_in_blocks(monkeypatch):
     second, runs = draw(1), {"a": draw(0.8), "b": draw(0.6)}
     whole = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], recall_at=2)
     for rows in (1, 7, 40):
-        monkeypatch.setattr("tiewise.rankings.rank_biased.BLOCK_ROWS", rows)
+        monkeypatch.setattr("tiewise.ties.pairs.BLOCK", rows)
         found = tw.stages(second, runs, [1, 3, None], [0.8, 0.5], recall_at=2)
         assert list(found.per_query()) == list(whole.per_query())
         assert list(found.table()) == list(whole.table())

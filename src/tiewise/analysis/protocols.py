@@ -27,7 +27,7 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
-from tiewise.rankings.run_similarity import mean_overlap, mean_rbo, similarity
+from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.wording import count_noun, list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
@@ -207,7 +207,5 @@ def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cut
     """
     if run is None or reference is None or run.query_index.keys().isdisjoint(reference.query_index):
         return None
-    runs = {"row": run, "reference": reference}
-    recall = similarity(runs, f"RBR(phi={phi})@{depth}", edge="extend", bounds=False, complete=True)
-    rbr = recall.pair("row", "reference").lower.expected
-    return Agreement(mean_rbo(run, reference, phi, depth), rbr, mean_overlap(run, reference, cutoff))
+    pair = RunPair(run, reference)
+    return Agreement(pair.rbo(phi, depth), pair.rbr(phi, depth), pair.overlap(cutoff))

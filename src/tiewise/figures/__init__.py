@@ -9,13 +9,11 @@ from tiewise.figures.curves import curve
 from tiewise.figures.forests import forest, forest_rows
 from tiewise.figures.protocols import losses
 from tiewise.figures.query_differences import differences
-from tiewise.figures.rankings import agreement, chooser, rba_range
+from tiewise.figures.rankings import rba_range
 from tiewise.figures.theme import save
 from tiewise.figures.tie_group_sizes import group_sizes
 
 __all__ = [
-    "agreement",
-    "chooser",
     "curve",
     "differences",
     "forest",

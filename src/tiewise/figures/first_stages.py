@@ -1,25 +1,17 @@
-"""Figures of `Stages`: rank-biased recall against cost, and sets of equal recall compared."""
+"""Figures of `Stages`: rank-biased recall against cost."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from tiewise.errors import InputError
-from tiewise.figures.theme import FAINT, GREY, INK, PALETTE, inline_data, layer_chart, load_altair, palette_colors
-from tiewise.rankings.first_stages import DEFAULT_K, SPREAD_COLUMNS, Stages
+from tiewise.figures.theme import GREY, inline_data, layer_chart, load_altair, palette_colors
+from tiewise.rankings.first_stages import Stages
 
 if TYPE_CHECKING:
     import altair as alt
 
 __all__ = ["StagePlots"]
-
-#: The lines of the paper's Figure 3, from the top down: label, dashes and colour of each column.
-SPREAD_LINES = {
-    "ceiling": ("ceiling", [6, 4], INK),
-    "base_upper": ("base plus residual", [2, 2], PALETTE[4]),
-    "full": ("full", [1, 0], PALETTE[1]),
-    "base": ("base", [1, 0], PALETTE[0]),
-}
 
 
 class StagePlots:
@@ -91,38 +83,6 @@ class StagePlots:
             subtitle=words,
             description="Rank-biased recall of first stages against their cost, by depth.",
             height=340,
-        )
-
-    def spread(
-        self, recall: float, *, depth: int, phi: float | None = None, recall_at: int | None = None
-    ) -> alt.LayerChart:
-        """Sets of equal recall, sorted by their rank-biased recall: Moffat et al. (2024), Figure 3."""
-        alt, chosen = load_altair(), self._check_phi(phi)
-        rows = self._stages.spread(recall, depth=depth, phi=chosen, recall_at=recall_at)
-        if not len(rows):
-            raise InputError(f"No set of {depth} documents has a recall of {recall:g} in every order of its ties.")
-        place = list(range(1, len(rows) + 2))  # a step ends where the next begins
-        data = inline_data({"place": place} | {name: [*rows[name], rows[name][-1]] for name in SPREAD_COLUMNS})
-        title = f"{len(rows):,} sets of equal recall, in ascending order"
-        x = alt.X("place:Q", title=title, axis=alt.Axis(grid=False))
-        y = alt.Y("value:Q", title=f"rank-biased recall (φ = {chosen:g})", scale=alt.Scale(zero=False, padding=10))
-        labels, dashes, colors = (list(values) for values in zip(*SPREAD_LINES.values(), strict=True))
-        label_of = ", ".join(f"{name}: '{label}'" for name, (label, _, _) in SPREAD_LINES.items())
-        base = alt.Chart(data)
-        folded = base.transform_fold(list(SPREAD_LINES), as_=["line", "value"])
-        lines = folded.transform_calculate(what="{" + label_of + "}[datum.line]").mark_line(
-            strokeWidth=1.8, interpolate="step-after"
-        )
-        area = base.mark_area(color=FAINT, opacity=0.8, interpolate="step-after")
-        legend = alt.Legend(orient="top", symbolType="stroke")
-        color = alt.Color("what:N", title=None, scale=alt.Scale(domain=labels, range=colors), legend=legend)
-        dash = alt.StrokeDash("what:N", title=None, scale=alt.Scale(domain=labels, range=dashes))
-        recalled = recall_at or self._stages.recall_at or DEFAULT_K
-        return layer_chart(
-            [area.encode(x, alt.Y("base:Q"), alt.Y2("base_upper:Q")), lines.encode(x, y, color, dash)],
-            title=f"Sets of {depth} documents, all with recall {recall:g} of the first {recalled}",
-            description="Rank-biased recall of sets that all have the same recall.",
-            height=300,
         )
 
     def _check_phi(self, phi: float | None) -> float:

@@ -13,14 +13,17 @@ from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats, ranges
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.rankings.pairs import RankingPair, Side, TieOrder, make_estimate
-from tiewise.rankings.ranking import RankingLike
+from tiewise.metrics.segments import segment_sum
+from tiewise.rankings.ranking import RankingLike, pair_rankings
+from tiewise.rankings.tie_orders import Parts, make_bounds, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights
+from tiewise.ties.pairs import PairGroups
 
 __all__ = ["compute_rba", "rba"]
 
@@ -43,75 +46,77 @@ def rba(
     >>> rba("a b c", "a c b", weights=[3, 2, 1])
     RBA [0.9714, 0.9714]
     """
-    return compute_rba(RankingPair.from_rankings(x, y), as_weights(phi, weights), ties)
+    pairs, chosen = pair_rankings(x, y), as_weights(phi, weights)
+    return make_bounds("RBA", compute_rba(pairs, chosen, ties), _variance(pairs, chosen) if ties == "average" else {})
 
 
-def compute_rba(pair: RankingPair, weights: Weights, ties: str = "average", extremes: bool = True) -> Bounds:
-    """RBA of a pair of rankings; without `extremes`, only the expectations."""
+def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extremes: bool = True) -> Parts:
+    """RBA of pairs of rankings; without `extremes`, only the expectations. `ties="share"` has no upper bound."""
     if ties == "share":
-        left, right = (np.sqrt(weights.mean(side.start, side.size)) for side in (pair.left, pair.right))
-        return Bounds(make_estimate("RBA", [float((left * right).sum())], extremes), None, measure="RBA")
+        left, right = np.sqrt(weights.mean(pairs.start, pairs.size))
+        return {"lower": over_orders([pairs.sum(left * right)], extremes)}
     if ties != "average":
         raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
-    if pair.tied:
-        values = [_expected_bounds(pair, weights)]
-        if extremes:
-            values += [_bounds_in_order(pair, weights, order) for order in ("worst", "best")]
-    else:
-        values = [_bounds_in_order(pair, weights, "best")]
-    lower, upper = zip(*values, strict=True)
-    return Bounds(make_estimate("RBA", lower, extremes), make_estimate("RBA", upper, extremes), measure="RBA")
+    left, right = weights.mean(pairs.start, pairs.size, power=0.5)
+    lower = [pairs.sum(left * right)]
+    if not extremes:
+        return {"lower": over_orders(lower, extremes)}
+    root = weights.at(np.arange(1, int(pairs.n_union.max(initial=0)) + 1), power=0.5)
+    orders = pairs.extreme_ranks
+    lower += [pairs.sum(root[left] * root[right]) for left, right in (ranks - 1 for ranks in orders)]
+    residuals = [_Residual(pairs, side, root) for side in (0, 1)]
+    added = [sum(side.expected(weights) for side in residuals)]
+    added += [sum(side.in_order(last) for side in residuals) for last in (False, True)[: len(orders)]]
+    unseen = weights.after(pairs.n_union)
+    upper = [base + residual + unseen for base, residual in zip(lower, added, strict=True)]
+    return {"lower": over_orders(lower), "upper": over_orders(upper)}
 
 
-def _bounds_in_order(pair: RankingPair, weights: Weights, order: TieOrder) -> tuple[float, float]:
-    """The lower and the upper bound in the best or the worst tie order: Algorithm 1."""
-    left, right = pair.ranks(order)
-    base = _align(weights, left[pair.left.common], right[pair.right.common])
-    residual = 0.0
-    for side, ranks in ((pair.left, left), (pair.right, right)):
-        unmatched = np.sort(np.delete(ranks, side.common))
-        residual += _align(weights, unmatched, side.other_length + np.arange(1, len(unmatched) + 1))
-    return base, base + residual + float(weights.after(pair.n_union))
+def _variance(pairs: PairGroups, weights: Weights) -> dict[str, float | None]:
+    """The variance over the tie orders of one pair; of the upper bound only if unmatched items add a constant."""
+    root = weights.at(np.arange(1, int(pairs.length.max()) + 1), power=0.5)
+    lower = sum_variance(pairs, lambda i, k: root[i] * root[k])
+    is_constant = all((groups.unmatched == groups.size).all() for groups in map(pairs.unmatched, (0, 1)))
+    return {"lower": lower, "upper": lower if is_constant else None}
 
 
-def _align(weights: Weights, left: Codes, right: Codes) -> float:
-    """What items with these two ranks add: Σ √(weight · weight) (Eq. 11)."""
-    return float((weights.at(left, power=0.5) * weights.at(right, power=0.5)).sum())
+class _Residual:
+    """What the unmatched items of one ranking can still add (Algorithm 1, lines 7 to 11).
 
-
-def _expected_bounds(pair: RankingPair, weights: Weights) -> tuple[float, float]:
-    """The lower and the upper bound, expected over all tie orders."""
-    left, right = (weights.mean(side.start, side.size, power=0.5) for side in (pair.left, pair.right))
-    base = float((left * right).sum())
-    residual = _unmatched_residual(pair.left, weights) + _unmatched_residual(pair.right, weights)
-    return base, base + residual + float(weights.after(pair.n_union))
-
-
-def _unmatched_residual(side: Side, weights: Weights) -> float:
-    """What the unmatched items of a ranking can still add, in expectation (Algorithm 1, lines 7 to 11).
-
-    The i-th unmatched item takes rank n' + i of the other ranking, which has n' items. A group without matched items
-    adds the same in every order.
+    The i-th unmatched item takes rank n' + i of the other ranking, which has n' items: Σ √(weight · weight). A group
+    without matched items adds the same in every order.
     """
-    groups, unmatched = side.groups, side.unmatched
-    before = np.cumsum(unmatched) - unmatched  # unmatched items of earlier groups
-    position = np.flatnonzero((unmatched == groups.size)[groups.group])
-    number = before[groups.group[position]] + position - groups.item_start[position]
-    residual = _align(weights, position + 1, side.other_length + number + 1)
-    mixed = np.flatnonzero((unmatched > 0) & (unmatched < groups.size))
-    if not len(mixed):
-        return residual
-    start, other = groups.start[mixed], side.other_length + before[mixed]
-    size, marked = groups.size[mixed].tolist(), unmatched[mixed].tolist()
-    geometric = weights.is_geometric_after(np.minimum(start, other))
-    root, first = math.sqrt(weights.ratio), weights.at(start + 1, power=0.5) * weights.at(other + 1, power=0.5)
-    inside = [
-        float(first[g]) * expected_power_sum(root, size[g], marked[g])
-        if geometric[g]
-        else _expected_alignment(weights, int(start[g]), int(other[g]), size[g], marked[g])
-        for g in range(len(mixed))
-    ]
-    return residual + math.fsum(inside)
+
+    def __init__(self, pairs: PairGroups, side: int, root: Floats):
+        self._n_pairs, self._root, self._groups = len(pairs), root, pairs.unmatched(side)
+        self._other = pairs.length[1 - side][self._groups.pair] + self._groups.before  # rank n' + i, of the first item
+
+    def in_order(self, last: bool, among: NDArray[np.bool_] | None = None) -> Floats:
+        """The sum for each pair if the unmatched items of a group come last, or first; only those of some groups."""
+        groups = self._groups
+        count = groups.unmatched if among is None else groups.unmatched * among
+        first = groups.start + groups.size - groups.unmatched if last else groups.start
+        values = self._root[ranges(first, count)] * self._root[ranges(self._other, count)]
+        return segment_sum(np.repeat(groups.pair, count), values, self._n_pairs)
+
+    def expected(self, weights: Weights) -> Floats:
+        """The mean over all tie orders."""
+        groups = self._groups
+        is_mixed = groups.unmatched < groups.size
+        mixed, total = np.flatnonzero(is_mixed), self.in_order(last=True, among=~is_mixed)
+        if not len(mixed):
+            return total
+        start, other = groups.start[mixed], self._other[mixed]
+        size, marked = groups.size[mixed].tolist(), groups.unmatched[mixed].tolist()
+        geometric = weights.is_geometric_after(np.minimum(start, other))
+        ratio, first = math.sqrt(weights.ratio), self._root[start] * self._root[other]
+        inside = [
+            float(first[g]) * expected_power_sum(ratio, size[g], marked[g])
+            if geometric[g]
+            else _expected_alignment(weights, int(start[g]), int(other[g]), size[g], marked[g])
+            for g in range(len(mixed))
+        ]
+        return total + segment_sum(groups.pair[mixed], np.array(inside), self._n_pairs)
 
 
 def _expected_alignment(weights: Weights, start: int, other: int, size: int, marked: int) -> float:

@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Codes
+from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
-from tiewise.rankings.pairs import RankingPair, TieOrder, make_estimate
-from tiewise.rankings.ranking import RankGroups, Ranking, RankingLike, as_ranking
+from tiewise.metrics.segments import heads, safe_divide
+from tiewise.rankings.ranking import RankingLike, as_ranking, pair_rankings
+from tiewise.rankings.tie_orders import Parts, make_estimate, over_orders
 from tiewise.results.wording import list_examples
+from tiewise.ties.pairs import PairGroups
 
-__all__ = ["Tau", "TauAP", "compute_tau", "compute_tau_ap", "count_inversions", "tau", "tau_ap", "union_groups"]
+__all__ = ["PairCounts", "Tau", "TauAP", "compute_tau", "compute_tau_ap", "count_pairs", "tau", "tau_ap"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -55,27 +57,66 @@ def tau(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None
     >>> tau("a (b c) d", "a b c d")
     τ 0.8333 [0.6667, 1.0000]
     """
-    return compute_tau(*_align_items(x, y, complete))
-
-
-def compute_tau(a: Codes, b: Codes) -> Tau:
-    """τ of two rankings, from the tie group of each item in both."""
-    pairs = len(a) * (len(a) - 1) // 2
-    if not pairs:
+    pairs = _pair_same_items(x, y, complete)
+    if len(pairs.pair) < 2:
         return Tau(measure="τ")
-    tied_a, tied_b = _count_tied_pairs(a), _count_tied_pairs(b)
-    tied_both = _count_tied_pairs(a * (int(b.max()) + 1) + b)
-    discordant = int(count_inversions(b[None, np.lexsort((b, a))])[0])
-    tied = tied_a + tied_b - tied_both
-    balance = pairs - tied - 2 * discordant  # C − D
-    untied_product = (pairs - tied_a) * (pairs - tied_b)
-    return Tau(
-        expected=balance / pairs,
-        minimum=(balance - tied) / pairs,
-        maximum=(balance + tied) / pairs,
-        measure="τ",
-        tau_b=balance / math.sqrt(untied_product) if untied_product else None,
-    )
+    counts = count_pairs(pairs)
+    product = float((counts.total - counts.tied_x)[0]) * float((counts.total - counts.tied_y)[0])
+    tau_b = float(counts.balance[0]) / math.sqrt(product) if product else None
+    estimate = make_estimate("τ", counts.tau()[:, 0])
+    return Tau(estimate.expected, estimate.minimum, estimate.maximum, measure="τ", tau_b=tau_b)
+
+
+def compute_tau(pairs: PairGroups, extremes: bool = True) -> Parts:
+    """τ of pairs of rankings of the same items; NaN for fewer than two items."""
+    return {"value": count_pairs(pairs).tau(extremes)}
+
+
+class PairCounts(NamedTuple):
+    """How many pairs of common items there are, and of each kind, (n_pairs,) each."""
+
+    total: Codes
+    tied_x: Codes
+    tied_y: Codes
+    tied_both: Codes
+    discordant: Codes
+
+    @property
+    def tied(self) -> Codes:
+        """Those that are tied in either ranking."""
+        return self.tied_x + self.tied_y - self.tied_both
+
+    @property
+    def balance(self) -> Codes:
+        """Concordant pairs less discordant ones."""
+        return self.total - self.tied - 2 * self.discordant
+
+    def tau(self, extremes: bool = True) -> Floats:
+        """τ over the tie orders; NaN for fewer than two items."""
+        total = np.where(self.total, self.total, np.nan)
+        orders = self.balance, self.balance - self.tied, self.balance + self.tied
+        return over_orders([balance / total for balance in orders], extremes)
+
+
+def count_pairs(pairs: PairGroups) -> PairCounts:
+    """The kinds of the pairs of common items, for each pair of rankings.
+
+    >>> count_pairs(pair_rankings("a (b c)", "b a c"))
+    PairCounts(total=array([3]), tied_x=array([1]), tied_y=array([0]), tied_both=array([0]), discordant=array([1]))
+    """
+    width, n = int(pairs.length.max(initial=0)) + 1, len(pairs)
+    group_x, group_y = pairs.pair * width + pairs.start
+    cells = np.sort(group_x * width + pairs.start[1])
+
+    def count_tied(groups: Codes) -> Codes:
+        """Pairs of items with the same group, from sorted groups: each item with all before it."""
+        same = np.arange(len(groups)) - heads(groups)
+        return np.bincount(pairs.pair, weights=same, minlength=n).astype(np.int64)
+
+    discordant = pairs.sum(count_smaller_before(width - cells % width, pairs.pair)).astype(np.int64)
+    total = pairs.n_common * (pairs.n_common - 1) // 2
+    tied_x, tied_y, tied_both = map(count_tied, (np.sort(group_x), np.sort(group_y), cells))
+    return PairCounts(total, tied_x, tied_y, tied_both, discordant)
 
 
 def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = None) -> TauAP:
@@ -87,82 +128,46 @@ def tau_ap(x: RankingLike, y: RankingLike, complete: Literal["union"] | None = N
     >>> tau_ap("a b c", "a c b")
     τ_AP 0.5000
     """
-    return compute_tau_ap(*_align_items(x, y, complete))
-
-
-def compute_tau_ap(a: Codes, b: Codes, extremes: bool = True) -> TauAP:
-    """τ_AP of two rankings, from the tie group of each item in both; without `extremes`, only the expectation."""
-    if len(a) < 2:
+    pairs = _pair_same_items(x, y, complete)
+    if len(pairs.pair) < 2:
         return TauAP(measure="τ_AP")
-    values = [_expected_tau_ap(a, b)]
-    if not extremes:
-        return TauAP(values[0], measure="τ_AP")
-    if _count_tied_pairs(a) or _count_tied_pairs(b):
-        values += [_expected_tau_ap(*_break_ties(a, b, order)) for order in ("worst", "best")]
-    estimate = make_estimate("τ_AP", values)
-    there, back = _directed_tau_ap_b(a, b), _directed_tau_ap_b(b, a)
+    estimate = make_estimate("τ_AP", compute_tau_ap(pairs)["value"][:, 0])
+    there, back = (_directed_tau_ap_b(*starts) for starts in (pairs.start, pairs.start[::-1]))
     tau_ap_b = None if there is None or back is None else (there + back) / 2
     return TauAP(estimate.expected, estimate.minimum, estimate.maximum, measure="τ_AP", tau_ap_b=tau_ap_b)
 
 
-def count_inversions(rows: Codes) -> Codes:
-    """The number of pairs i < j with row[i] > row[j], for each row.
-
-    Blocks are counted pair by pair. Then sorted halves are merged: each number of the right half passes all larger ones
-    of the left half.
-
-    >>> count_inversions(np.array([[3, 1, 2, 2], [1, 2, 3, 4]]))
-    array([3, 0])
-    """
-    n_rows, width = rows.shape
-    part = max(min(width, 128 if n_rows == 1 else 32), 1)  # for one row, calls cost more than comparisons
-    n_blocks = 1 << ((width - 1) // part).bit_length()
-    if n_blocks * part > width:  # a last number that is the largest adds no inversion
-        rows = np.pad(rows, ((0, 0), (0, n_blocks * part - width)), constant_values=rows.max(initial=0))
-    blocks = rows.reshape(-1, part)
-    later = np.triu(np.ones((part, part), dtype=bool), 1)
-    counts = ((blocks[:, :, None] > blocks[:, None, :]) & later).sum(axis=(1, 2)).reshape(n_rows, -1).sum(axis=1)
-    for _ in range(n_blocks.bit_length() - 1):
-        halves = np.sort(rows.reshape(-1, 2, part), axis=2).reshape(-1, 2 * part)
-        from_right = np.argsort(halves, axis=1, kind="stable") >= part  # of equal numbers, the left comes first
-        remaining = part - np.cumsum(~from_right, axis=1)
-        counts += (remaining * from_right).sum(axis=1).reshape(n_rows, -1).sum(axis=1)
-        part *= 2
-    return np.asarray(counts, dtype=np.int64)
+def compute_tau_ap(pairs: PairGroups, extremes: bool = True) -> Parts:
+    """τ_AP of pairs of rankings of the same items; NaN for fewer than two items."""
+    orders = [pairs.start, *(pairs.extreme_ranks if extremes else ())]
+    return {"value": over_orders([_expected_tau_ap(pairs, *starts) for starts in orders], extremes)}
 
 
-def count_smaller_before(values: Codes) -> Codes:
-    """For each of some integers ≥ 0, how many earlier ones are smaller.
+def count_smaller_before(values: Codes, segment: Codes) -> Codes:
+    """For each of some integers ≥ 0, how many earlier ones of its segment are smaller. Segments ascend.
 
     Two different numbers first differ in one bit. Among numbers that agree in all higher bits, a 1 has every earlier 0
     before it.
 
-    >>> count_smaller_before(np.array([1, 3, 2, 2, 0, 3]))
-    array([0, 1, 1, 1, 0, 4])
+    >>> count_smaller_before(np.array([1, 3, 2, 2, 0, 3]), np.array([0, 0, 0, 0, 0, 1]))
+    array([0, 1, 1, 1, 0, 0])
     """
+    bits = int(values.max(initial=0)).bit_length()
+    keys = (segment << bits) + values
     counts = np.zeros(len(values), dtype=np.int64)
-    order = np.arange(len(values))  # sorted by the higher bits, then by position
-    for bit in range(int(values.max(initial=0)).bit_length() - 1, -1, -1):
-        prefix = values[order] >> bit
-        one, higher = (prefix & 1).astype(bool), prefix >> 1
-        zeros_before = np.append(0, np.cumsum(~one))
-        smaller = zeros_before[:-1] - zeros_before[np.searchsorted(higher, higher)]  # with the same higher bits
+    position = order = np.arange(len(values))  # `order` sorts by the higher bits, then by position
+    for bit in range(bits - 1, -1, -1):
+        prefix = keys[order] >> bit
+        one = (prefix & 1).astype(bool)
+        zeros_before = np.cumsum(~one) - ~one
+        smaller = zeros_before - zeros_before[heads(prefix >> 1)]  # with the same higher bits
         counts[order[one]] += smaller[one]
-        order = order[np.argsort(prefix, kind="stable")]
+        order = order[np.argsort(prefix * len(values) + position)]
     return counts
 
 
-def union_groups(pair: RankingPair) -> tuple[Codes, Codes]:
-    """The tie group in both rankings of each item of either. Items that one ranking lacks are its last tie group."""
-    x, y = pair.left.groups, pair.right.groups
-    only_y = np.delete(y.group, pair.right.common)
-    b = np.full(len(x), len(y.size))
-    b[pair.left.common] = y.group[pair.right.common]
-    return np.append(x.group, np.full(len(only_y), len(x.size))), np.append(b, only_y)
-
-
-def _align_items(x: RankingLike, y: RankingLike, complete: str | None) -> tuple[Codes, Codes]:
-    """The tie group of each item in both rankings, over the same items."""
+def _pair_same_items(x: RankingLike, y: RankingLike, complete: str | None) -> PairGroups:
+    """The tie groups of two rankings of the same items."""
     left, right = as_ranking(x), as_ranking(y)
     only_left, only_right = set(left.items) - set(right.items), set(right.items) - set(left.items)
     if complete not in (None, "union"):
@@ -173,65 +178,43 @@ def _align_items(x: RankingLike, y: RankingLike, complete: str | None) -> tuple[
             f"second {list_examples(only_right) or 'none'}. Use complete='union' to append missing items "
             "as one last tie group."
         )
-    items = [*left.items, *(item for item in right.items if item not in left.position)]
-
-    def groups(ranking: Ranking) -> Codes:
-        position, group = ranking.position, ranking.groups.group
-        return np.array([group[position[i]] if i in position else len(ranking) for i in items], dtype=np.int64)
-
-    return groups(left), groups(right)
+    return pair_rankings(left, right).union()
 
 
-def _count_tied_pairs(group: Codes) -> int:
-    size = np.unique(group, return_counts=True)[1]
-    return int((size * (size - 1) // 2).sum())
-
-
-def _break_ties(a: Codes, b: Codes, order: TieOrder) -> tuple[Codes, Codes]:
-    """The ranks of the items in both rankings, in the best or the worst tie order."""
-    by_a, by_b = np.argsort(a, kind="stable"), np.argsort(b, kind="stable")
-    position = np.empty(len(b), dtype=np.int64)
-    position[by_b] = np.arange(len(b))
-    x, y = (RankGroups.from_group(np.unique(group, return_inverse=True)[1]) for group in (a[by_a], b[by_b]))
-    ranks = np.empty((2, len(a)), dtype=np.int64)
-    ranks[0, by_a], ranks[1, by_b] = RankingPair(x, y, position[by_a]).ranks(order)
-    return ranks[0], ranks[1]
-
-
-def _expected_tau_ap(a: Codes, b: Codes) -> float:
+def _expected_tau_ap(pairs: PairGroups, a: Codes, b: Codes) -> Floats:
     """2/(n−1) · Σ_{i≥2} (items above rank i that y ranks above it) / (i−1) − 1, expected over the tie orders.
 
-    An item of a group of m items after s others is in each slot p with probability 1/m. Correct are: of the s items
-    above its group, those that y ranks above it and half of those that y ties with it; and half of the p − 1 items of
-    its own group.
+    `a` and `b` are equal for items that are tied in x and in y. An item of a group of m items after s others is in each
+    slot p with probability 1/m. Correct are: of the s items above its group, those that y ranks above it and half of
+    those that y ties with it; and half of the p − 1 items of its own group.
     """
-    n = len(a)
-    order, above, tied = _count_above(a, b)
-    items_above = np.arange(n, dtype=np.float64)  # at each rank
-    weight = np.divide(1.0, items_above, out=np.zeros(n), where=items_above > 0)
-    start = np.flatnonzero(np.diff(a[order], prepend=-1))
-    size = np.diff(np.append(start, n))
-    correct = np.add.reduceat(above + tied / 2, start) / size
-    inside = (items_above - np.repeat(start, size)) / 2
-    total = (correct * np.add.reduceat(weight, start)).sum() + (inside * weight).sum()
-    return float(2 / (n - 1) * total - 1)
+    pair, n = pairs.pair, pairs.n_common
+    a, above, tied = _count_above(pair, a, b)
+    items_above = np.arange(len(pair)) - heads(pair)  # at each rank
+    first = heads(a)
+    size = np.bincount(first, minlength=len(pair))[first]
+    correct = np.bincount(first, weights=above + tied / 2, minlength=len(pair))[first] / size
+    share = safe_divide(correct + (np.arange(len(pair)) - first) / 2, items_above)
+    return 2 / np.where(n > 1, n - 1, np.nan) * pairs.sum(share) - 1
 
 
 def _directed_tau_ap_b(a: Codes, b: Codes) -> float | None:
-    """τ_AP,b in one direction: each item against the groups above its own. None if there is one group only."""
-    order, above, _ = _count_above(a, b)
-    items_above = np.searchsorted(a[order], a[order])
+    """τ_AP,b of one pair in one direction: each item against the groups above its own. None if there is one group."""
+    groups, above, _ = _count_above(np.zeros_like(a), a, b)
+    items_above = heads(groups)
     has_above = items_above > 0
     return float(2 * (above[has_above] / items_above[has_above]).mean() - 1) if has_above.any() else None
 
 
-def _count_above(a: Codes, b: Codes) -> tuple[Codes, Codes, Codes]:
-    """The items by their group in a; how many items of higher groups b ranks above each, and how many b ties with."""
+def _count_above(pair: Codes, a: Codes, b: Codes) -> tuple[Codes, Codes, Codes]:
+    """The groups in a of the items of each pair, ascending; how many items of higher groups b ranks above each item,
+    and how many b ties with it."""
+    width = int(max(a.max(initial=0), b.max(initial=0))) + 1
     # b descends inside each group of a, so that no item of the own group counts as smaller and earlier.
-    order = np.lexsort((-b, a))
-    above = count_smaller_before(b[order])
-    by_b = np.lexsort((a, b))
-    group_b, cell = b[by_b], a[by_b] + b[by_b] * (int(a.max(initial=0)) + 1)
+    order = np.argsort((pair * width + a) * width - b)
+    above = count_smaller_before(b[order], pair)
+    by_b = np.argsort((pair * width + b) * width + a)
+    group_b = (pair * width + b)[by_b]
     tied = np.empty(len(a), dtype=np.int64)
-    tied[by_b] = np.searchsorted(cell, cell) - np.searchsorted(group_b, group_b)
-    return order, above, tied[order]
+    tied[by_b] = heads(group_b * width + a[by_b]) - heads(group_b)
+    return (pair * width + a)[order], above, tied[order]

@@ -14,24 +14,20 @@ can lower or raise the difference, as for RBO.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics.catalogue import RBP
 from tiewise.metrics.estimate import Estimate
-from tiewise.rankings.overlap import Overlaps
-from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
-from tiewise.rankings.ranking import RankGroups, RankingLike
+from tiewise.rankings.overlap import sum_unseen
+from tiewise.rankings.ranking import RankingLike, pair_rankings
+from tiewise.rankings.tie_orders import Parts, make_estimate, mean_at_larger_rank, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, difference_table
+from tiewise.ties.pairs import PairGroups
 
-__all__ = ["MED", "med_of_row", "med_rbp"]
-
-LARGEST = 1 << 24  # pairs of tied ranks that the standard deviation may need
+__all__ = ["MED", "compute_med", "med_rbp"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,79 +69,33 @@ def med_rbp(
         raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
     phi = phi if p is None else p
     chosen = as_weights(RBP.p if phi is None and weights is None else phi, weights)
-    pair = RankingPair.from_rankings(x, y)
-    parts = med_of_row(PairRow.from_pair(pair), chosen)
-    variance = _variance(pair, difference_table(chosen, max(pair.left.length, pair.right.length)).tail)
-    std = None if variance is None else float(np.sqrt(variance))
-    value, lower, upper = (replace(make_estimate("MED-RBP", part[:, 0]), std=std) for part in parts)
-    return MED(value.expected, value.minimum, value.maximum, std, measure="MED-RBP", lower=lower, upper=upper)
+    pairs = pair_rankings(x, y)
+    weight = chosen.at(np.arange(1, int(pairs.length.max()) + 1))
+    variance = sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])
+    parts = compute_med(pairs, chosen)
+    value, lower, upper = (make_estimate("MED-RBP", part[:, 0], variance) for part in parts.values())
+    return MED(value.expected, value.minimum, value.maximum, value.std, measure="MED-RBP", lower=lower, upper=upper)
 
 
-def med_of_row(row: PairRow, weights: Weights, extremes: bool = True) -> tuple[Floats, Floats, Floats]:
-    """MED-RBP of many pairs and its two bounds, (n_orders, n_pairs) each: expected, lowest and highest."""
-    found = Overlaps(row, extremes)
-    table = difference_table(weights, int(found.n_union.max(initial=0)))
-    n, common, union, depths = found.n, found.n_common, found.n_union, found.overlap.shape[-1]
-    overlap = found.overlap[[0, 2, 1]] if len(found.overlap) > 1 else found.overlap  # most overlap: least difference
-    seen = (table.depth[:depths] - overlap) @ (table.weight / table.depth)[:depths]
-    # The depths after n are not part of it.
-    seen -= (table.rest[n] - table.rest[depths]) - common * (table.tail[n] - table.tail[depths])
-    value = np.maximum(seen, 0.0) + (n - common) * table.tail[n]
-    upper = np.maximum(seen, 0.0) + table.rest[n] - common * table.tail[n]
+def compute_med(pairs: PairGroups, weights: Weights, extremes: bool = True) -> Parts:
+    """MED-RBP of pairs of rankings and its two bounds; without `extremes`, only the expectations."""
+    s, n = np.sort(pairs.length, axis=0)
+    common, union = pairs.n_common, pairs.n_union
+    table = difference_table(weights, int(union.max(initial=0)))
+    longer = (pairs.length[1] > pairs.length[0]).astype(np.int64)[pairs.pair]
+    weight, places = table.tail, np.arange(len(pairs.pair))
+    mean = weights.mean(pairs.start[longer, places], pairs.size[longer, places])
+    sums = [(pairs.sum(mean - mean_at_larger_rank(pairs, weight)), pairs.sum(mean))]
+    for ranks in pairs.extreme_ranks if extremes else ():
+        own = weight[ranks[longer, places] - 1]
+        sums.append((pairs.sum(own - weight[np.maximum(*ranks) - 1]), pairs.sum(own)))
     # At the most, two more items match at each depth after n, until all items match.
     until_all = union * (table.tail[n] - table.tail[union]) - (table.rest[n] - table.rest[union])
-    lower = seen - found.sum_unseen(table) + np.maximum(until_all, 0.0)
-    return value, np.clip(lower, 0.0, value), np.maximum(upper, value)
-
-
-def _variance(pair: RankingPair, weight: Floats) -> float | None:
-    """The variance of Σ_{common e} w_max(rank in x, rank in y) over the tie orders; None if it takes too long.
-
-    Items in the same group of x and the same group of y form a cell. Over the ranks i and k of a cell, w_max(i, k) is a
-    constant, plus a function of i, plus a function of k, plus a rest γ(i, k) whose rows and columns have the mean 0.
-    These three are uncorrelated. Sums of the functions of i and of k are sums over random permutations of a group
-    (Hoeffding 1951). The γ of two items of a cell have the covariance Σ γ² / (m(m−1)n(n−1)).
-    """
-    sides = pair.left, pair.right
-    cells, count = np.unique([side.groups.group[side.common] for side in sides], axis=1, return_counts=True)
-    start = np.array([side.groups.start[group] for side, group in zip(sides, cells, strict=True)])
-    size = np.array([side.groups.size[group] for side, group in zip(sides, cells, strict=True)])
-    tied = size.max(axis=0, initial=0) > 1
-    cell_count, start, size = count[tied], start[:, tied], size[:, tied]
-    if size.prod(axis=0).sum() > LARGEST:
-        return None
-    total = 0.0
-    effects: tuple[list[_Effect], list[_Effect]] = [], []
-    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
-        some = (size[0] == m) & (size[1] == n)
-        count, left, right = cell_count[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
-        values = weight[np.maximum(left[:, :, None], right[:, None, :])]
-        values -= values.mean(axis=(1, 2), keepdims=True)
-        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
-        effects[0].append(_Effect(left, count[:, None], by_left))
-        effects[1].append(_Effect(right, count[:, None], by_right))
-        if m > 1 and n > 1:
-            rest = ((values - by_left[:, :, None] - by_right[:, None, :]) ** 2).mean(axis=(1, 2))
-            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
-    return total + sum(_permutation_variance(side.groups, effect) for side, effect in zip(sides, effects, strict=True))
-
-
-class _Effect(NamedTuple):
-    """What the rank of an item in one ranking adds, for the items of some cells."""
-
-    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
-    n_items: Codes  # (n_cells, 1): in the cell
-    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
-
-
-def _permutation_variance(groups: RankGroups, effects: Sequence[_Effect]) -> float:
-    """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
-    size = groups.item_size  # at each rank
-    items, mean, squares = np.zeros((3, len(groups)))
-    for rank, count, value in effects:
-        np.add.at(items, rank, count)
-        np.add.at(mean, rank, count * value / size[rank])
-    for rank, count, value in effects:
-        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
-    squares += (size - items) * mean**2
-    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())
+    change = np.maximum(until_all, 0.0) - sum_unseen(table, s, n) - (n - common) * table.tail[n]
+    orders = []
+    for of_common, own_weight in sums:
+        of_others = np.where(n > common, weights.sum(0, n) - own_weight, 0.0)  # items that only the longer one has
+        value = np.maximum(of_common, 0.0) + np.maximum(of_others, 0.0)
+        orders.append((value, np.clip(value + change, 0.0, value), value + weights.after(n)))
+    parts = (over_orders(part, extremes) for part in zip(*orders, strict=True))
+    return dict(zip(("value", "lower", "upper"), parts, strict=True))

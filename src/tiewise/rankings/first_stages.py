@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -21,18 +21,17 @@ from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.caching import cached_property
-from tiewise.data.columns import Floats, positions
-from tiewise.data.judgments import Qrels
+from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
-from tiewise.io.memory_run import MemoryRun
 from tiewise.io.types import RunLike
+from tiewise.metrics.segments import safe_divide
 from tiewise.rankings.costs import Costs, Depth, StageCosts, read_costs
-from tiewise.rankings.rank_biased import ObservedRankings
+from tiewise.rankings.rank_biased import compute_rbr, set_size
 from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import Weights, check_phi
 from tiewise.results.base import Result
@@ -49,14 +48,13 @@ from tiewise.results.wording import (
     join_names,
     spell_option,
 )
-from tiewise.ties.orders import group_rows
+from tiewise.ties.pairs import PairGroups, RankedLists
 
 __all__ = ["STAGE_COLUMNS", "STAGE_KEYS", "Stages", "stages"]
 
 T = TypeVar("T")
 
 ATOL = 1e-12  # smaller differences are rounding
-DEFAULT_K = 10  # of `Stages.spread`
 
 #: The columns of TSV, CSV and Parquet and the keys of `points` in JSON, as stable as those of ``tiewise evaluate``.
 STAGE_COLUMNS = {
@@ -95,9 +93,6 @@ EXPLANATION = (
     "higher phi looks further down the reference: on average at its first 1 / (1 − φ) documents."
 )
 NEAR = 0.05  # to the highest RBR: the cheapest first stage and depth within this distance is named
-
-#: The columns of `Stages.spread` after system and query.
-SPREAD_COLUMNS = ("base", "base_upper", "full", "full_upper", "ceiling")
 
 
 def stages(
@@ -148,43 +143,55 @@ def stages(
         check_depth(recall_at, "recall_at")
     table = read_costs(cost) if isinstance(cost, (str, os.PathLike)) else cost
     costs = None if table is None else StageCosts(table, tuple(runs), all_depths)
-    deepest = None if None in all_depths else max(depth for depth in all_depths if depth is not None)
-    done, total = 0, len(runs) * len(all_depths)
-    points, observed, left_out, sources = [], {}, {}, [second.source]
-    cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), recall_at)}
-    for name, given in runs.items():
-        run = _as_first_stage(name, given, second, distances)
-        sources.append(run.source)
-        observed[name], left_out[name] = _observe(run, second, deepest)
-        cut |= {} if complete else {name: _count_cut_sets(run, second, all_depths)}
-        for depth in all_depths:
-            recall, sizes, bounds = _measure(observed[name], depth, phis, recall_at)
+    firsts = {name: _as_first_stage(name, given, second, distances) for name, given in runs.items()}
+    whole, *lists = RankedLists.of_runs([second, *firsts.values()], second.queries)
+    points = []
+    for done, (name, first) in enumerate(zip(runs, lists, strict=True), start=1):
+        measured = _measure(first, whole, all_depths, phis, recall_at)
+        for depth, (sizes, values) in zip(all_depths, measured, strict=True):
             set_size = float(sizes.mean())
             total_cost = None if costs is None else costs.total(name, depth, set_size)
-            points += [
-                _Point(name, depth, one, lower, upper, recall, set_size, total_cost)
-                for one, (lower, upper) in zip(phis, bounds, strict=True)
-            ]
-            done += 1
-            if progress is not None:
-                progress(done, total)
-    found = Stages(second.queries, tuple(runs), all_depths, phis, recall_at, points, observed, left_out, cut, sources)
+            points += [_Point(name, depth, *one, set_size, total_cost) for one in zip(phis, values, strict=True)]
+        if progress is not None:
+            progress(done, len(runs))
+    cut = {} if complete else {"the reference": _count_cut_references(second, max(phis), recall_at)}
+    cut |= {} if complete else {name: _count_cut_sets(run, second, all_depths) for name, run in firsts.items()}
+    left_out = {name: len(run.query_index.keys() - second.query_index.keys()) for name, run in firsts.items()}
+    missing = {name: int(np.count_nonzero(first.length == 0)) for name, first in zip(runs, lists, strict=True)}
+    sources = [second.source, *(run.source for run in firsts.values())]
+    found = Stages(second.queries, tuple(runs), all_depths, phis, recall_at, points, missing, left_out, cut, sources)
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
 
 
 def _measure(
-    rankings: ObservedRankings, depth: Depth, phis: Sequence[float], k: int | None
-) -> tuple[Floats, Floats, Floats]:
-    """Recall and size of the sets, (n_queries,) each, and the bounds of RBR, (n_phis, 2, 3, n_queries)."""
-    recall, size, bounds = [], [], []
-    for block in rankings.blocks():
-        sets = block.first(depth)
-        recall.append(sets.recall(k))
-        size.append(sets.set_size)
-        bounds.append(np.array([sets.rbr(Weights.geometric(phi)) for phi in phis]))
-    return np.concatenate(recall), np.concatenate(size), np.concatenate(bounds, axis=-1)
+    first: RankedLists, reference: RankedLists, depths: Sequence[Depth], phis: Sequence[float], k: int | None
+) -> Iterator[tuple[Codes, Floats]]:
+    """For each depth the sizes of the sets, (n_queries,), and the values of each φ, (n_phis, n_values, n_queries)."""
+    deepest = None if None in depths else max(depth for depth in depths if depth is not None)
+    blocks = [
+        [_measure_block(pairs, depth, phis, k) for depth in depths]
+        for pairs in PairGroups.blocks(first.head(deepest), reference)
+    ]
+    for at_depth in zip(*blocks, strict=True):
+        sizes, values = zip(*at_depth, strict=True)
+        yield np.concatenate(sizes), np.concatenate(values, axis=-1)
+
+
+def _measure_block(pairs: PairGroups, depth: Depth, phis: Sequence[float], k: int | None) -> tuple[Codes, Floats]:
+    n_first = pairs.length[1] if k is None else np.minimum(pairs.length[1], k)
+    recall = safe_divide(pairs.sum(pairs.inclusion(0, depth) * pairs.inclusion(1, k)), n_first)
+    values = []
+    for phi in phis:
+        rbr = compute_rbr(pairs, Weights.geometric(phi), depth)
+        lower, minimum, maximum = rbr["lower"]
+        values.append((lower, rbr["upper"][0], minimum, maximum, recall))
+    return set_size(pairs, depth), np.array(values)
+
+
+#: The columns that have a value for each query.
+VALUES = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
 
 
 class _Point(NamedTuple):
@@ -193,9 +200,7 @@ class _Point(NamedTuple):
     system: str
     depth: Depth
     phi: float
-    lower: Floats  # of rank-biased recall, (3, n_queries): expected, minimum and maximum over the tie orders
-    upper: Floats  # the same
-    recall: Floats  # (n_queries,)
+    values: Floats  # (n_values, n_queries): of `VALUES`
     set_size: float  # the mean over queries
     cost: float | None
 
@@ -213,7 +218,7 @@ class _Point(NamedTuple):
 class Stages(Result):
     """The sets that first stages pass to a second stage: rank-biased recall with its bounds, recall and cost.
 
-    `plot.pareto()` and `plot.spread()` draw it (with the extra ``tiewise[report]``).
+    `plot.pareto()` draws it (with the extra ``tiewise[report]``).
 
     >>> stages({"q": {"a": 2.0, "b": 1.0}}, {"bm25": {"q": {"b": 1.0}}}, depths=1, phi=0.8)
     RBR over 1 query
@@ -231,14 +236,15 @@ class Stages(Result):
         phis: tuple[float, ...],
         recall_at: int | None,
         points: Sequence[_Point],
-        observed: Mapping[str, ObservedRankings],
+        missing: Mapping[str, int],
         left_out: Mapping[str, int],
         cut_lists: Mapping[str, int],
         sources: Sequence[Source | None],
     ):
         self.queries, self.systems, self.depths, self.phis = queries, systems, depths, phis
         self.recall_at = recall_at  #: recall is of so many documents of the reference; None: of all
-        self._points, self._observed = tuple(points), observed
+        self._points = tuple(points)
+        self.missing = dict(missing)  #: for how many queries each system passes on nothing
         self._sources = sources  #: of the reference and of each system
         self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
         #: How many lists of the reference and of each system may have been cut inside a tie group which counts.
@@ -258,50 +264,10 @@ class Stages(Result):
         """The rows of `table` for each query."""
         return self._rows(self._columns, self.queries)
 
-    def spread(self, recall: float, *, depth: int, phi: float | None = None, recall_at: int | None = None) -> Rows:
-        """Sets of equal recall that differ in rank-biased recall: Figure 3 of the paper.
-
-        A row for each system and query whose set of `depth` documents holds exactly this share of the reference's first
-        `recall_at` documents in every tie order (that of `stages`, else 10). `base` counts only those ranks;
-        `base_upper` adds what the other documents could add if the reference continued with them; `full` is measured
-        against the whole reference; `ceiling` is the best value that such a set can reach. Rows are sorted by `base`,
-        then `full`.
-        """
-        k = self.recall_at or DEFAULT_K if recall_at is None else recall_at
-        phi = self.phis[0] if phi is None else phi
-        check_depth(k, "recall_at")
-        if isinstance(recall, str) or not 0 <= recall <= 1:
-            raise InputError(f"recall={recall!r} is not possible. It must lie between 0 and 1.")
-        if depth not in self.depths or phi not in self.phis:
-            depths, phis = (", ".join(map(str, values)) for values in (self.depths, self.phis))
-            raise InputError(f"depth={depth!r} with phi={phi!r} was not measured. Depths: {depths}; phi: {phis}.")
-        columns: dict[str, list[Any]] = {name: [] for name in ("system", "query", *SPREAD_COLUMNS)}
-        for name in self.systems:
-            sets = self._observed[name].first(depth)
-            point = next(point for point in self._points if point[:3] == (name, depth, phi))
-            low, high = sets.recall_range(k)
-            at = np.flatnonzero((abs(low - recall) < 1e-9) & (abs(high - recall) < 1e-9))
-            length = np.minimum(sets.ties.length, k)[at]
-            base, hits = sets.rbr_at(Weights.geometric(phi), k)[at], np.rint(recall * length)
-            others = sets.set_size[at] - hits
-            residual = phi**length * (1 - phi**others)  # Eq. 9
-            values = (base, base + residual, point.lower[0, at], point.upper[0, at], 1 - phi**hits + residual)
-            for column, value in zip(SPREAD_COLUMNS, values, strict=True):
-                columns[column] += value.tolist()
-            columns["system"] += [name] * len(at)
-            columns["query"] += [self.queries[q] for q in at.tolist()]
-        order = np.lexsort((columns["full"], columns["base"])).tolist()
-        return Rows({name: [column[i] for i in order] for name, column in columns.items()})
-
     @property
     def plot(self) -> Any:
-        """Figures of this result: `pareto()` and `spread()`."""
+        """Figures of this result: `pareto()`."""
         return import_module("tiewise.figures.first_stages").StagePlots(self)
-
-    @cached_property
-    def missing(self) -> dict[str, int]:
-        """The number of queries for which each system passes on nothing."""
-        return {name: int(np.count_nonzero(one.first(None).set_size == 0)) for name, one in self._observed.items()}
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -384,7 +350,7 @@ class Stages(Result):
 
     def _sentence(self, phi: float, numbers: NumberFormat) -> str:
         """Which first stage, how deep, at what cost: the cheapest point whose RBR is near the highest."""
-        found = [(point, float(point.lower[0].mean())) for point in self._points if point.phi == phi]
+        found = [(point, float(point.values[0].mean())) for point in self._points if point.phi == phi]
         highest, most = max(found, key=lambda one: (one[1], -one[0].price))
         chosen, value = min((one for one in found if one[1] >= most - NEAR), key=lambda one: (one[0].price, -one[1]))
         where = f"phi={phi:g}: " if len(self.phis) > 1 else ""
@@ -408,14 +374,8 @@ class Stages(Result):
     @cached_property
     def _columns(self) -> dict[str, Floats]:
         """The values of all points, (n_points, n_queries) each."""
-        points = self._points
-        return {
-            "rbr_lower": np.array([point.lower[0] for point in points]),
-            "rbr_upper": np.array([point.upper[0] for point in points]),
-            "rbr_minimum": np.array([point.lower[1] for point in points]),
-            "rbr_maximum": np.array([point.lower[2] for point in points]),
-            "recall": np.array([point.recall for point in points]),
-        }
+        columns = np.array([point.values for point in self._points]).transpose(1, 0, 2)
+        return dict(zip(VALUES, columns, strict=True))
 
     def _rows(self, columns: Mapping[str, Floats], queries: Sequence[str] = ()) -> Rows:
         """A row for each point, or for each point and query."""
@@ -429,7 +389,7 @@ class Stages(Result):
                 **({"query": list(queries) * len(self._points)} if queries else {}),
                 "depth": repeat("depth"),
                 "phi": repeat("phi"),
-                **{name: columns[name].ravel().tolist() for name in list(columns)[:-1]},
+                **{name: columns[name].ravel().tolist() for name in VALUES[:-1]},
                 "rbr_ceiling": repeat("ceiling"),
                 "recall": columns["recall"].ravel().tolist(),
                 "cost": repeat("cost"),
@@ -496,21 +456,6 @@ def _count_cut_sets(run: Run, reference: Run, depths: Sequence[Depth]) -> int:
     deepest = max((depth for depth in depths if depth is not None), default=0)
     is_measured = positions(reference.query_index, run.queries) >= 0
     return int(np.count_nonzero(run.ends_tied & is_measured & (run.last_start < deepest)))
-
-
-def _observe(run: Run, reference: Run, deepest: Depth) -> tuple[ObservedRankings, int]:
-    """The documents of a first stage down to the deepest depth, with their tie groups in its own list and in the
-    reference; and how many of its queries the reference lacks."""
-    query = positions(reference.query_index, run.queries)  # the position of each query in the reference
-    rows, start, size = group_rows(run)
-    row_query = query[run.query[rows]]
-    kept = np.flatnonzero((row_query >= 0) & (start < (np.inf if deepest is None else deepest)))
-    kept = kept[np.argsort(row_query[kept], kind="stable")]
-    rows, start, size = rows[kept], start[kept], size[kept]
-    offsets = np.searchsorted(row_query[kept], np.arange(len(reference.queries) + 1))
-    documents = Qrels(reference.queries, offsets, run.documents.take(rows), np.zeros(len(rows)))
-    ties = MemoryRun(reference).count(documents, (), ("float64",)).ties["float64"]
-    return ObservedRankings(ties, start, size), int(np.count_nonzero(query < 0))
 
 
 def _holds_sets(given: Any) -> bool:

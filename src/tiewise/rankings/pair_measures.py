@@ -1,29 +1,24 @@
 """The measures of two rankings: `RBO`, `RBA`, `RBR`, `MED_RBP`, tau and tau_ap.
 
-They are measures like those of the catalogue, with names, parameters and cutoffs, and `parse` reads them. Each has the
-value of one pair of rankings. Some have the values of one ranking with many others, which costs less for each pair.
+They are measures like those of the catalogue, with names, parameters and cutoffs, and `parse` reads them. Each computes
+many pairs of rankings at once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import numpy as np
-
-from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import measure, measures
 from tiewise.rankings.alignment import compute_rba
-from tiewise.rankings.correlation import compute_tau, compute_tau_ap, union_groups
-from tiewise.rankings.effectiveness import med_of_row
-from tiewise.rankings.overlap import compute_rbo, rbo_of_row
-from tiewise.rankings.pairs import RankingPair
-from tiewise.rankings.query_rankings import QueryRankings
-from tiewise.rankings.rank_biased import rbr_of_row
+from tiewise.rankings.correlation import compute_tau, compute_tau_ap
+from tiewise.rankings.effectiveness import compute_med
+from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.rank_biased import compute_rbr
+from tiewise.rankings.tie_orders import Parts
 from tiewise.rankings.weights import Weights
+from tiewise.ties.pairs import PairGroups
 
 __all__ = ["MED_RBP", "PARTS", "RBA", "RBO", "RBR", "PairMeasure", "list_pair_measures"]
 
@@ -63,38 +58,9 @@ class PairMeasure(Measure):
         function = f"tiewise.rankings.{self.stem.lower()}(x, y{', ' * bool(phi)}{phi})"
         raise _NoValueError(f"{self} compares two rankings: one ranking has no value. Use {function}.")
 
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds | Estimate:
-        """The value of a pair of rankings; without `extremes`, only the expectations."""
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        """The parts of the values of pairs of rankings; without `extremes`, only the expectations."""
         raise NotImplementedError
-
-    def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
-        """The parts of one ranking with each of some others, (n_statistics, n_pairs); NaN if one is not defined.
-
-        The statistics are the expectation, and with `extremes` the lowest and the highest value.
-        """
-        found = [self.of_pair(rankings.pair(i, j), extremes) for j in others]
-        names = ("expected", "minimum", "maximum") if extremes else ("expected",)
-
-        def column(part: str, name: str) -> list[float]:
-            estimates = (one if part == "value" else getattr(one, part) for one in found)
-            numbers = (getattr(estimate, name, None) for estimate in estimates)
-            return [np.nan if number is None else number for number in numbers]
-
-        return {part: np.array([column(part, name) for name in names]) for part in self.parts}
-
-
-def _statistics(blocks: Sequence[Sequence[Floats]], parts: Sequence[str], extremes: bool) -> dict[str, Floats]:
-    """What `of_row` returns, from the parts of blocks of pairs, (n_orders, n_pairs) each."""
-
-    def statistics(orders: Floats) -> Floats:
-        """Of the expectation alone, which is the value of every order, or of expected, worst and best."""
-        if not extremes:
-            return orders[:1]
-        low, high = orders[1:] if len(orders) > 1 else orders[[0, 0]]
-        return np.array([np.clip(orders[0], low, high), low, high])
-
-    joined = (np.concatenate([*map(statistics, part)], axis=1) for part in zip(*blocks, strict=True))
-    return dict(zip(parts, joined, strict=True))
 
 
 class _RBO(PairMeasure):
@@ -108,14 +74,8 @@ class _RBO(PairMeasure):
     ties: str = param("average", choices=("average", "w", "a", "b"))
     parts = ("lower", "upper", "extrapolated")
 
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rbo(pair, self.phi, self.ties, extremes=extremes)
-
-    def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
-        if self.ties != "average":
-            return super().of_row(rankings, i, others, extremes)
-        blocks = [rbo_of_row(row, self.phi, extremes) for row in rankings.rows(i, others)]
-        return _statistics(blocks, self.parts, extremes)
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_rbo(pairs, self.phi, self.ties, extremes)
 
 
 RBO = measure(_RBO)
@@ -134,15 +94,8 @@ class _RBA(PairMeasure):
     def weight_after(self, n: int) -> float:
         return float(self.phi ** (n / 2))  # Σ √(w·w′) ≤ √(Σw · Σw′)
 
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Bounds:
-        return compute_rba(pair, Weights.geometric(self.phi), self.ties, extremes=extremes)
-
-    def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
-        if extremes or self.ties != "average":
-            return super().of_row(rankings, i, others, extremes)
-        weights, groups = Weights.geometric(self.phi), rankings.groups[i]
-        mean = weights.mean(groups.item_start, groups.item_size, power=0.5)
-        return {"lower": rankings.sum_products(i, others, mean, weights, power=0.5)[None]}
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_rba(pairs, Weights.geometric(self.phi), self.ties, extremes)
 
 
 RBA = measure(_RBA)
@@ -170,13 +123,8 @@ class _RBR(PairMeasure):
             return 1.0  # the set depends on them, wherever the reference has its documents
         return super().weight_after(n)  # without a cutoff, the set is the list as it is
 
-    def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
-        weights = Weights.geometric(self.phi)
-        if not extremes:
-            probability = rankings.groups[i].inclusion(self.cutoff)
-            return {"lower": rankings.sum_products(i, others, probability, weights)[None]}
-        blocks = [rbr_of_row(row, weights, self.cutoff) for row in rankings.rows(i, others)]
-        return _statistics(blocks, self.parts, extremes)
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_rbr(pairs, Weights.geometric(self.phi), self.cutoff, extremes)
 
 
 RBR = measure(_RBR)
@@ -202,10 +150,8 @@ class _MED_RBP(PairMeasure):
             raise MeasureError("MED_RBP: p and phi are two names of one parameter. Give one of them.")
         return super().__call__(**{"phi" if name == "p" else name: value for name, value in params.items()})
 
-    def of_row(self, rankings: QueryRankings, i: int, others: range, extremes: bool = True) -> dict[str, Floats]:
-        weights = Weights.geometric(self.phi)
-        blocks = [med_of_row(row, weights, extremes) for row in rankings.rows(i, others)]
-        return _statistics(blocks, self.parts, extremes)
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_med(pairs, Weights.geometric(self.phi), extremes)
 
 
 MED_RBP = measure(_MED_RBP)
@@ -224,8 +170,8 @@ class _tau(PairMeasure):
     aliases = ("kendall_tau",)
     parts = ("value",)
 
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Estimate:
-        return compute_tau(*union_groups(pair))
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_tau(pairs.union(), extremes)
 
 
 class _tau_ap(PairMeasure):
@@ -241,8 +187,8 @@ class _tau_ap(PairMeasure):
     symmetric = False
     parts = ("value",)
 
-    def of_pair(self, pair: RankingPair, extremes: bool = True) -> Estimate:
-        return compute_tau_ap(*union_groups(pair), extremes)
+    def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
+        return compute_tau_ap(pairs.union(), extremes)
 
 
 def list_pair_measures() -> str:

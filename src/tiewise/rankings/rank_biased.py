@@ -5,41 +5,36 @@ one, in which rank r weighs (1−φ)·φ^(r−1). `lower` assumes that unseen an
 they raise it. Both are Estimates over all orders of the tied items. Equation numbers are those of Moffat et al.
 (SIGIR-AP 2024), unless another paper is named.
 
-RBR is RBP with exchanged roles, RBR(B|R) = RBP(R|B): the reference R is the run, and the documents of the set B are the
-judged ones. The set may be the first `depth` documents of a ranking. If the depth splits a tie group of that ranking,
-the documents of the group are in the set with a probability. The expectation weighs each by this probability. The
-extremes take the documents of the group that the reference ranks highest, or lowest.
+RBR is RBP with exchanged roles, RBR(B|R) = RBP(R|B). The set B may be the first `depth` items of a ranking. Then RBR is
+a sum over common items of the weight of the rank in R, if the rank in the other ranking is at most `depth`. If the
+depth splits a tie group, the items of the group are in the set with a probability.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
 from math import inf
 from numbers import Real
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
-from tiewise.metrics.catalogue import RBP, Hits
-from tiewise.metrics.definition import Measure
+from tiewise.metrics.catalogue import RBP
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.hypergeometric import hypergeometric
-from tiewise.metrics.segments import safe_divide, segment_sum
-from tiewise.rankings.pairs import PairRow, RankingPair, make_estimate
-from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
+from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains, pair_rankings
+from tiewise.rankings.tie_orders import Parts, make_bounds, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
 from tiewise.ties.groups import TieGroups
+from tiewise.ties.pairs import PairGroups
 
-__all__ = ["ObservedRankings", "ObservedSets", "rbp", "rbr", "rbr_of_row"]
+__all__ = ["compute_rbr", "rbp", "rbr", "set_size"]
 
 
 def rbp(
@@ -75,14 +70,28 @@ def rbp(
 
     def estimate(items: Codes, tail: float) -> Estimate:
         """RBP of the items at some positions, in units of gain; `tail` is added."""
-        start, size = x.groups.item_start[items], x.groups.item_size[items]
-        ties = _judged_items(start[None], size[None], gain[items], np.array([len(x.items)]))
+        ties = _judged_items(x, items, gain[items])
         mean = engine.estimates(measure, GroupedJudgments(ties)).mean()
         values = (mean.expected, mean.minimum, mean.maximum)
         expected, minimum, maximum = ((value or 0.0) * gmax + tail * gmax for value in values)
         return Estimate(expected, minimum, maximum, (mean.std or 0.0) * gmax, measure="RBP")
 
     return Bounds(estimate(judged, 0.0), estimate(np.arange(len(gain)), phi**length), measure="RBP")
+
+
+def _judged_items(ranking: Ranking, items: Codes, gain: Floats) -> TieGroups:
+    """The tie groups of the items at some positions, which are judged; they need no names."""
+    documents = Documents(np.arange(len(items)), [""] * len(items))
+    return TieGroups(
+        qrels=Qrels(("",), np.array([0, len(items)]), documents, gain),
+        score=np.full(len(items), np.nan),
+        start=ranking.start[items],
+        size=ranking.size[items],
+        length=np.array([len(ranking.items)]),
+        present=np.ones(1, dtype=bool),
+        lowest=np.full(1, np.nan),
+        lowest_size=np.zeros(1, dtype=np.int64),
+    )
 
 
 def rbr(
@@ -109,212 +118,57 @@ def rbr(
     """
     is_set = depth is None and not isinstance(observed, (str, Ranking))
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
-    row = PairRow.from_pair(RankingPair.from_rankings(items, reference))
-    lower, upper = rbr_of_row(row, as_weights(phi, weights), depth)
-    return Bounds(make_estimate("RBR", lower[:, 0]), make_estimate("RBR", upper[:, 0]), measure="RBR")
+    pairs, chosen = pair_rankings(items, reference), as_weights(phi, weights)
+    parts = compute_rbr(pairs, chosen, depth)
+    return make_bounds("RBR", parts, _variance(pairs, chosen, depth))
 
 
-def rbr_of_row(row: PairRow, weights: Weights, depth: int | None = None) -> tuple[Floats, Floats]:
-    """RBR of the first `depth` items of x, as a set, against each of the others: the bounds, (3, n_pairs) each."""
+def compute_rbr(pairs: PairGroups, weights: Weights, depth: int | None = None, extremes: bool = True) -> Parts:
+    """RBR of the first `depth` items of x, as a set, against y; without `extremes`, only the expectations."""
     if depth is not None:
         check_depth(depth)
-    n_pairs, groups = len(row.length), row.x
-    ties = _judged_items(row.start, row.end - row.start, np.zeros(len(groups)), row.length)
-    own = (np.tile(column, n_pairs) for column in (groups.item_start, groups.item_size))
-    return ObservedRankings(ties, *own).first(depth).rbr(weights)
+    lower = [pairs.sum(pairs.inclusion(0, depth) * weights.mean(pairs.start[1], pairs.size[1]))]
+    if not extremes:
+        return {"lower": over_orders(lower, extremes)}
+    residual, weight = [_expected_residual(pairs, weights, depth)], weights.at(_ranks(pairs))
+    for left, right in pairs.extreme_ranks:
+        inside = left <= (np.inf if depth is None else depth)
+        lower.append(pairs.sum(weight[right - 1] * inside))
+        residual.append(weights.sum(pairs.length[1], set_size(pairs, depth) - pairs.sum(inside).astype(np.int64)))
+    upper = [base + unseen for base, unseen in zip(lower, residual, strict=True)]
+    return {"lower": over_orders(lower), "upper": over_orders(upper)}
 
 
-class _WeightedGains(Measure):
-    """RBP for any weights of the ranks: the sum of gain · weight."""
-
-    weights: Weights
-
-    def __init__(self, weights: Weights, cutoff: int | None = None):
-        super().__init__(cutoff=cutoff)
-        vars(self)["weights"] = weights
-
-    @cached_property
-    def _key(self) -> tuple[Any, ...]:
-        return self.cutoff, self.weights
-
-    def gain(self, label: Floats) -> Floats:
-        return label
-
-    def payoff(self, rank: Floats, seen: Floats) -> Floats:
-        return self.weights.at(rank)
+def set_size(pairs: PairGroups, depth: int | None) -> Codes:
+    """The number of items in the set of each pair, (n_pairs,)."""
+    return pairs.length[0] if depth is None else np.minimum(pairs.length[0], depth)
 
 
-def _judged_items(start: Codes, size: Codes, gain: Floats, length: Codes) -> TieGroups:
-    """The tie groups of the judged items of rankings, (n_rankings, n_items); they need no names."""
-    n, items = start.shape
-    names, documents = tuple(map(str, range(n))), np.arange(n * items)
-    return TieGroups(
-        qrels=Qrels(names, items * np.arange(n + 1), Documents(documents, [""] * (n * items)), np.tile(gain, n)),
-        score=np.full(n * items, np.nan),
-        start=start.ravel(),
-        size=size.ravel(),
-        length=length,
-        present=np.ones(n, dtype=bool),
-        lowest=np.full(n, np.nan),
-        lowest_size=np.zeros(n, dtype=np.int64),
-    )
+def _ranks(pairs: PairGroups) -> Codes:
+    return np.arange(1, int(pairs.length.max(initial=0)) + 1)
 
 
-BLOCK_ROWS = 1 << 20  # rows that are measured at a time
-
-
-@dataclass(frozen=True, eq=False)
-class ObservedRankings:
-    """The documents of observed rankings, their own tie groups, and their tie groups in the reference."""
-
-    ties: TieGroups  # in the reference; the labels are not used
-    start: Codes  # (n_rows,): documents of the observed ranking that score higher
-    size: Codes  # (n_rows,): documents of the observed ranking that score the same
-
-    def blocks(self) -> Iterator[ObservedRankings]:
-        """The same rankings, some queries at a time: memory is needed for a block, not for all."""
-        ties, offsets = self.ties, self.ties.qrels.offsets
-        low = 0
-        while low < len(offsets) - 1:
-            high = max(int(np.searchsorted(offsets, offsets[low] + BLOCK_ROWS, side="right")) - 1, low + 1)
-            rows, queries = slice(offsets[low], offsets[high]), slice(low, high)
-            qrels = ties.qrels
-            part = Qrels(
-                qrels.queries[queries],
-                offsets[low : high + 1] - offsets[low],
-                qrels.documents.take(np.arange(rows.start, rows.stop)),
-                qrels.label[rows],
-            )
-            block = TieGroups(
-                qrels=part,
-                score=ties.score[rows],
-                start=ties.start[rows],
-                size=ties.size[rows],
-                length=ties.length[queries],
-                present=ties.present[queries],
-                lowest=ties.lowest[queries],
-                lowest_size=ties.lowest_size[queries],
-            )
-            yield ObservedRankings(block, self.start[rows], self.size[rows])
-            low = high
-
-    def first(self, depth: int | None) -> ObservedSets:
-        """The sets of the first `depth` documents, or of all documents (None)."""
-        if depth is None:
-            return ObservedSets(self.ties, np.ones(len(self.start)))
-        rows = np.flatnonzero(self.start < depth)
-        probability = np.minimum((depth - self.start[rows]) / self.size[rows], 1.0)
-        return ObservedSets(self.ties.take(rows), probability)
-
-
-@dataclass(frozen=True, eq=False)
-class ObservedSets:
-    """Sets of documents. Each document is in the set of its query with a probability."""
-
-    ties: TieGroups  # of the documents in the reference
-    probability: Floats  # (n_rows,), above 0
-
-    def rbr(self, weights: Weights) -> tuple[Floats, Floats]:
-        """The lower and the upper bound, (3, n_queries) each: expected, and in the worst and the best tie order.
-
-        Documents that the reference does not show come last for the lower bound, and next for the upper bound.
-        """
-        measure = _WeightedGains(weights)
-        mean, worst, best = self._grouped
-        minimum = engine.value(measure, worst, worst.worst(measure))
-        maximum = engine.value(measure, best, best.best(measure))
-        expected = np.clip(engine.expected(measure, mean), minimum, maximum)
-        lower = np.array([expected, minimum, maximum])
-        return lower, lower + self._residual(weights)
-
-    def rbr_at(self, weights: Weights, k: int) -> Floats:
-        """Expected rank-biased recall if only the first k ranks of the reference count, (n_queries,)."""
-        return engine.expected(_WeightedGains(weights, k), self._grouped[0])
-
-    def recall(self, k: int | None = None) -> Floats:
-        """The expected share of the reference's first `k` documents (None: of all) in the set, (n_queries,)."""
-        ties, length = self.ties, self._reference_length(k)
-        inside = np.clip((length[ties.qrels.query] - ties.start) / np.maximum(ties.size, 1), 0.0, 1.0)
-        return safe_divide(self._sum(self.probability * np.where(ties.size > 0, inside, 0.0)), length)
-
-    def recall_range(self, k: int | None = None) -> tuple[Floats, Floats]:
-        """The lowest and the highest `recall` over the tie orders."""
-        hits, (_, worst, best) = Hits @ k, self._grouped
-        low = engine.value(hits, worst, worst.worst(hits))
-        high = engine.value(hits, best, best.best(hits))
-        return safe_divide(low, self._reference_length(k)), safe_divide(high, self._reference_length(k))
-
-    def _reference_length(self, k: int | None) -> Codes:
-        return self.ties.length if k is None else np.minimum(self.ties.length, k)
-
-    @property
-    def set_size(self) -> Floats:
-        """The number of documents in each set, (n_queries,)."""
-        return self._sum(self.probability)
-
-    # -- the members of the sets -------------------------------------------------------------------------------
-
-    @cached_property
-    def _grouped(self) -> tuple[GroupedJudgments, GroupedJudgments, GroupedJudgments]:
-        """The reference with the probabilities as labels, and with the members of the worst and the best sets."""
-        mean = self._with_labels(self.probability)
-        if not len(self._uncertain):
-            return mean, mean, mean
-        worst, best = self._extreme_sets
-        return mean, self._with_labels(worst), self._with_labels(best)
-
-    def _with_labels(self, label: Floats) -> GroupedJudgments:
-        return GroupedJudgments(replace(self.ties, qrels=replace(self.ties.qrels, value=label)))
-
-    @cached_property
-    def _uncertain(self) -> Codes:
-        """The rows of the split tie groups: one group for each query at the most."""
-        return np.flatnonzero(self.probability < 1)
-
-    @cached_property
-    def _n_drawn(self) -> Codes:
-        """How many documents of the split tie group are in the set, for each query."""
-        return np.rint(self._sum(np.where(self.probability < 1, self.probability, 0.0))).astype(np.int64)
-
-    @cached_property
-    def _extreme_sets(self) -> tuple[Floats, Floats]:
-        """The worst and the best sets, as labels: documents that the reference ranks last, or first, are drawn."""
-        ties = self.ties
-        rank = np.where(ties.size > 0, ties.start, ties.length[ties.qrels.query])  # absent documents come last
-        return self._draw(-rank), self._draw(rank)
-
-    def _draw(self, key: Codes) -> Floats:
-        """The sets with the lowest keys of each split tie group, as labels."""
-        rows = self._uncertain
-        rows = rows[np.lexsort((key[rows], self.ties.qrels.query[rows]))]
-        query = self.ties.qrels.query[rows]
-        number = np.arange(len(rows)) - np.searchsorted(query, query)
-        label = np.floor(self.probability)
-        label[rows[number < self._n_drawn[query]]] = 1.0
-        return label
-
-    def _residual(self, weights: Weights) -> Floats:
-        """The weight of the b ranks after the reference, for b documents of the set that it lacks (Eq. 9).
-
-        Expected, and for the worst and the best set, (3, n_queries).
-        """
-        absent, length, n = self.ties.size == 0, self.ties.length, len(self.ties.length)
-        certain = self._sum(absent & (self.probability == 1)).astype(np.int64)
-        residual = np.array([weights.sum(length, certain)] * 3)
-        if not len(self._uncertain):
-            return residual
-        # b of the split tie group has a hypergeometric distribution: some of its documents are drawn, some are absent.
-        query = self.ties.qrels.query[self._uncertain]
-        size, n_absent = np.bincount(query, minlength=n), np.bincount(query[absent[self._uncertain]], minlength=n)
-        some = np.flatnonzero(n_absent)
-        if len(some):
-            probability = hypergeometric(size[some], n_absent[some], self._n_drawn[some])
-            b = certain[some, None] + np.arange(probability.shape[1])
-            residual[0, some] = (probability * weights.sum(length[some, None], b)).sum(axis=1)
-        for order, label in enumerate(self._extreme_sets, start=1):
-            residual[order] = weights.sum(length, self._sum(absent * label).astype(np.int64))
+def _expected_residual(pairs: PairGroups, weights: Weights, depth: int | None) -> Floats:
+    """The weight of the b ranks after the reference, for b items of the set that it lacks (Eq. 9), (n_pairs,)."""
+    length, probability = pairs.length[1], pairs.inclusion(0, depth)
+    certain = set_size(pairs, depth) - pairs.sum(probability > 0).astype(np.int64)  # if all items that may be are in it
+    residual = weights.sum(length, np.maximum(certain, 0))
+    split = np.flatnonzero((probability > 0) & (probability < 1))
+    if depth is None or not len(split):
         return residual
+    # Of the split tie group some items are drawn and some are absent: b has a hypergeometric distribution.
+    pair, first, n_present = np.unique(pairs.pair[split], return_index=True, return_counts=True)
+    start, size = pairs.start[0, split[first]], pairs.size[0, split[first]]
+    whole = pairs.sum(probability == 1)[pair].astype(np.int64)  # common items above the split group
+    chance = hypergeometric(size, size - n_present, depth - start)
+    b = (start - whole)[:, None] + np.arange(chance.shape[1])
+    residual[pair] = (chance * weights.sum(length[pair, None], b)).sum(axis=1)
+    return residual
 
-    def _sum(self, values: NDArray[Any]) -> Floats:
-        """The sum of the values of each query."""
-        return segment_sum(self.ties.qrels.query, values, len(self.ties.length))
+
+def _variance(pairs: PairGroups, weights: Weights, depth: int | None) -> dict[str, float | None]:
+    """The variance over the tie orders of one pair; of the upper bound only if the set is certain."""
+    weight = weights.at(_ranks(pairs))
+    lower = sum_variance(pairs, lambda i, k: weight[k] * (i < (np.inf if depth is None else depth)))
+    probability = pairs.inclusion(0, depth)
+    return {"lower": lower, "upper": lower if ((probability == 0) | (probability == 1)).all() else None}

@@ -7,27 +7,22 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from itertools import pairwise, repeat
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
+from tiewise.ties.pairs import PairGroups, RankedLists
 
 __all__ = [
-    "Edge",
-    "Gains",
-    "RankGroups",
-    "Ranking",
-    "RankingLike",
-    "as_ranking",
-    "check_depth",
-    "check_gains",
-    "rank_rows",
+    *("Edge", "Gains", "Ranking", "RankingLike"),
+    *("as_ranking", "check_depth", "check_gains", "cut_mask", "pair_rankings"),
 ]
 
 Item = Hashable
@@ -55,54 +50,23 @@ def check_gains(gains: object, gmax: float = math.inf) -> None:
             raise InputError(f"The gain {gain!r} of {item!r} is not possible: gains are numbers {limits}.")
 
 
-@dataclass(frozen=True, eq=False)
-class RankGroups:
-    """The tie groups of a ranking as arrays, without the names of the items."""
+def cut_mask(
+    start: Codes, size: Codes, depth: int, edge: str, describe: Callable[[int], str] = lambda row: ""
+) -> NDArray[np.bool_]:
+    """Whether each item belongs to the first `depth`, from its tie group, of which none may be split.
 
-    group: Codes  # (n_items,): the group of each item, ascending from 0
-    size: Codes  # (n_groups,): items in the group
-    start: Codes  # (n_groups,): items before the group
-
-    @staticmethod
-    def from_group(group: Codes) -> RankGroups:
-        """From the group of each item, ascending from 0."""
-        size = np.bincount(group) if len(group) else np.zeros(0, dtype=np.int64)
-        return RankGroups(group, size, np.cumsum(size) - size)
-
-    def __len__(self) -> int:
-        """The number of items."""
-        return len(self.group)
-
-    @cached_property
-    def item_size(self) -> Codes:
-        """The size of each item's group, (n_items,)."""
-        return self.size[self.group]
-
-    @cached_property
-    def item_start(self) -> Codes:
-        """The number of items before each item's group, (n_items,)."""
-        return self.start[self.group]
-
-    def inclusion(self, depth: int | None) -> Floats:
-        """The probability of each item to be among the first `depth`, or 1 if it is None, (n_items,)."""
-        if depth is None:
-            return np.ones(len(self))
-        return np.clip((depth - self.item_start) / self.item_size, 0.0, 1.0)
-
-    def head_length(self, depth: int, edge: str, where: str = "") -> int:
-        """How many items belong to the first `depth` if no tie group may be split."""
-        if edge not in get_args(Edge):
-            raise InputError(f"edge={edge!r} is not possible. Use {', '.join(map(repr, get_args(Edge)))}.")
-        check_depth(depth)
-        if depth >= len(self) or self.group[depth] != self.group[depth - 1]:
-            return min(depth, len(self))
-        start, size = self.item_start[depth], self.item_size[depth]
-        if edge == "error":
-            raise InputError(
-                f"Depth {depth} ends inside a group of {size} tied items{where}. Use edge='extend' (--edge extend) to "
-                "include the whole group, or 'shrink' to leave it out."
-            )
-        return int(start + size if edge == "extend" else start)
+    `describe` says where the item of a row is, for the error that `edge` asks for.
+    """
+    if edge not in get_args(Edge):
+        raise InputError(f"edge={edge!r} is not possible. Use {', '.join(map(repr, get_args(Edge)))}.")
+    check_depth(depth)
+    split = np.flatnonzero((start < depth) & (start + size > depth))
+    if edge == "error" and len(split):
+        raise InputError(
+            f"Depth {depth} ends inside a group of {size[split[0]]} tied items{describe(int(split[0]))}. Use "
+            "edge='extend' (--edge extend) to include the whole group, or 'shrink' to leave it out."
+        )
+    return start + size <= depth if edge == "shrink" else start < depth
 
 
 class Ranking(Sequence[tuple[Item, ...]]):
@@ -124,9 +88,9 @@ class Ranking(Sequence[tuple[Item, ...]]):
             )
         else:
             groups = [tuple(g) if isinstance(g, (list, tuple, set, frozenset)) else (cast(Item, g),) for g in ranking]
-        self._groups = tuple(groups)
+        self._set_items([item for group in groups for item in group], list(map(len, groups)))
         seen: set[Item] = set()
-        for number, group in enumerate(self._groups, start=1):
+        for number, group in enumerate(groups, start=1):
             if not group:
                 raise InputError(f"Group {number} of the ranking is empty. Leave it out.")
             for item in group:
@@ -138,12 +102,16 @@ class Ranking(Sequence[tuple[Item, ...]]):
                     raise InputError(f"The item {item!r} occurs twice in the ranking. Keep one of them.")
                 seen.add(item)
 
+    def _set_items(self, items: Sequence[Item], sizes: Sequence[int] | Codes) -> None:
+        self.items: tuple[Item, ...] = tuple(items)  #: all items, group by group
+        sizes = np.asarray(sizes, dtype=np.int64)
+        #: How many items stand above the tie group of each item, and how many it holds, (n_items,).
+        self.start, self.size = np.repeat(np.cumsum(sizes) - sizes, sizes), np.repeat(sizes, sizes)
+
     @classmethod
     def from_scores(cls, scores: Mapping[Any, float], depth: int | None = None, edge: Edge = "error") -> Ranking:
         """Items by descending score; equal scores are tied. `depth` keeps the first items: see `cut`."""
-        run = Run.from_dict({"": scores})
-        by_name = {str(item): item for item in scores}
-        return cls([[by_name[str(name)] for name in group] for group in cls.from_run(run, "", depth, edge)])
+        return cls._from_column(list(scores), Run.from_dict({"": scores}).value, depth, edge)
 
     @classmethod
     def from_run(cls, run: Run, query: str, depth: int | None = None, edge: Edge = "error") -> Ranking:
@@ -152,9 +120,16 @@ class Ranking(Sequence[tuple[Item, ...]]):
             raise InputError(f"A {type(run).__name__} is not a Run. Read a file with tw.read_run(path) first.")
         if query not in run.query_index:
             raise InputError(f"The run has no query {query!r}.")
-        rows, group = rank_rows(run, run.query_index[query])
-        borders = np.flatnonzero(np.diff(group)) + 1
-        ranking = cls([run.ids(tied) for tied in np.split(rows, borders) if len(tied)])
+        place = run.query_index[query]
+        rows = np.arange(run.offsets[place], run.offsets[place + 1])
+        return cls._from_column(run.ids(rows), run.score[rows], depth, edge)
+
+    @classmethod
+    def _from_column(cls, items: Sequence[Item], scores: Floats, depth: int | None, edge: Edge) -> Ranking:
+        order = np.argsort(-scores, kind="stable")
+        ends = np.flatnonzero(scores[order[1:]] != scores[order[:-1]]) + 1
+        ranking = cls.__new__(cls)
+        ranking._set_items([items[i] for i in order.tolist()], np.diff([0, *ends.tolist(), len(items)]))
         return ranking if depth is None else ranking.cut(depth, edge)
 
     def cut(self, depth: int, edge: Edge = "error") -> Ranking:
@@ -163,31 +138,23 @@ class Ranking(Sequence[tuple[Item, ...]]):
         `rbp`, `rbr`, `precision_at` and `recall_at` do not need this choice: they take a depth and are exact inside
         tie groups.
         """
-        kept = self.groups.head_length(depth, edge)
-        return Ranking(self[: int(np.searchsorted(self.groups.start, kept))])
-
-    # -- as arrays over the items ------------------------------------------------------------------------------
-
-    @cached_property
-    def items(self) -> tuple[Item, ...]:
-        """All items, group by group."""
-        return tuple(item for group in self._groups for item in group)
+        kept = int(np.count_nonzero(cut_mask(self.start, self.size, depth, edge)))
+        return Ranking(self[: len(np.unique(self.start[:kept]))])
 
     @cached_property
     def position(self) -> dict[Item, int]:
         """The position of each item in `items`, from 0."""
-        return {item: position for position, item in enumerate(self.items)}
+        return dict(zip(self.items, range(len(self.items)), strict=True))
 
     @cached_property
-    def groups(self) -> RankGroups:
-        """The tie groups as arrays over `items`."""
-        sizes = [len(group) for group in self._groups]
-        return RankGroups.from_group(np.repeat(np.arange(len(sizes)), sizes))
+    def _groups(self) -> tuple[tuple[Item, ...], ...]:
+        first = np.unique(self.start).tolist()
+        return tuple(self.items[i:j] for i, j in pairwise([*first, len(self.items)]))
 
     @property
     def tied(self) -> bool:
         """Whether any items are tied."""
-        return len(self._groups) < len(self.items)
+        return bool((self.size > 1).any())
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -212,14 +179,16 @@ def as_ranking(ranking: RankingLike) -> Ranking:
     return ranking if isinstance(ranking, Ranking) else Ranking(ranking)
 
 
-def rank_rows(run: Run, query: int) -> tuple[Codes, Codes]:
-    """The rows of one query of a run, best first, and the tie group of each."""
-    rows = np.arange(run.offsets[query], run.offsets[query + 1])
-    rows = rows[np.argsort(-run.score[rows], kind="stable")]
-    score = run.score[rows]
-    group = np.zeros(len(rows), dtype=np.int64)
-    group[1:] = np.cumsum(score[1:] != score[:-1])
-    return rows, group
+def pair_rankings(x: RankingLike, y: RankingLike) -> PairGroups:
+    """The tie groups of two rankings, as one pair. Codes are the positions of the items of y, then those of x."""
+    left, right = as_ranking(x), as_ranking(y)
+    codes = np.fromiter(map(right.position.get, left.items, repeat(-1)), np.int64, len(left.items))
+    codes = np.where(codes >= 0, codes, len(right.items) + np.arange(len(codes)))
+    order = np.argsort(codes)
+    return PairGroups.of(
+        RankedLists(np.array([0, len(codes)]), codes[order], left.start[order], left.size[order]),
+        RankedLists(np.array([0, len(right.items)]), np.arange(len(right.items)), right.start, right.size),
+    )
 
 
 def _parse(text: str) -> list[tuple[Item, ...]]:

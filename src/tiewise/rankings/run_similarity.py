@@ -1,20 +1,21 @@
 """`similarity`: how similar the rankings of two or more systems are, query by query, with ties and bounds.
 
-The documents of a query get integer codes once for all systems. Then one system is compared with all later ones at a
-time, if the measure can do that.
+The lists of all systems are paired system by system, over all queries at once, as `PairGroups`.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, permutations, product
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.data.columns import Floats, by_name, identifier
+from tiewise.caching import cached_property
+from tiewise.data.columns import Floats, by_name, identifier, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
@@ -23,24 +24,27 @@ from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse
+from tiewise.rankings.correlation import PairCounts, count_pairs
 from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
-from tiewise.rankings.query_rankings import QueryRankings
-from tiewise.rankings.ranking import Edge
+from tiewise.rankings.rank_biased import compute_rbr
+from tiewise.rankings.ranking import Edge, check_depth, cut_mask
+from tiewise.rankings.weights import Weights
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Cell, Column, Paragraph, Section, Table
 from tiewise.results.model import Part as SectionPart
 from tiewise.results.view import View
 from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
+from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "Similarity", "mean_overlap", "similarity"]
+__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "RunPair", "Similarity", "similarity"]
 
+T = TypeVar("T")
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]
 
 SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score is the first that a measure has
-PROGRESS_STEP = 50  # pairs between two calls of the progress callback
 
 
 # -- the result ----------------------------------------------------------------------------------------------------
@@ -128,8 +132,8 @@ class Similarity(Result):
         measure: PairMeasure,
         systems: tuple[str, ...],
         queries: tuple[str, ...],
-        rows: Sequence[range],
         values: Mapping[str, Floats],
+        measure_own: Callable[[], Mapping[str, Floats]],
         left_out: int,
         n_split: int = 0,
         edge: Edge = "extend",
@@ -142,15 +146,8 @@ class Similarity(Result):
         self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
         self.n_cut = n_cut  #: lists that may have been cut inside a tie group which counts
         self._sources = sources
-        self._values = {
-            name: column for name, column in values.items() if name.startswith("value") or not np.isnan(column).all()
-        }
-        self._pair_index = np.zeros((len(systems), len(systems)), dtype=np.int64)  # of each observed and reference
-        n_pairs = 0
-        for i, others in enumerate(rows):
-            self._pair_index[i, others] = np.arange(n_pairs, n_pairs := n_pairs + len(others))
-            if measure.symmetric:
-                self._pair_index[others, i] = self._pair_index[i, others]
+        self._values = values
+        self._measure_own = measure_own
 
     def matrix(self, part: Part = "score", statistic: Statistic = "expected") -> Floats:
         """The mean over queries for all pairs, (n_systems, n_systems).
@@ -162,23 +159,40 @@ class Similarity(Result):
         name = f"{part} {statistic}"
         if name not in self._values:
             raise InputError(f"{self.measure} has no '{name}' here. Available: {', '.join(self._values)}.")
-        return _mean_over_queries(self._values[name])[self._pair_index]
+        matrix = np.diag(_mean_over_queries(self._own[name]))
+        means = _mean_over_queries(self._values[name])
+        matrix[tuple(np.transpose(list(self._places)))] = means[list(self._places.values())]
+        return matrix
 
     @property
     def score_part(self) -> Part:
         """Which part `score` is."""
         return next(part for part in SCORE_PARTS if f"{part} expected" in self._values)
 
+    @cached_property
+    def _places(self) -> dict[tuple[int, int], int]:
+        """The column of each pair of different systems."""
+        places = {pair: place for place, pair in enumerate(_pairs(self.measure, range(len(self.systems))))}
+        return places | {pair[::-1]: place for pair, place in places.items()} if self.measure.symmetric else places
+
+    @cached_property
+    def _own(self) -> Mapping[str, Floats]:
+        """The values of each system with itself, (n_queries, n_systems): computed when they are asked for."""
+        return self._measure_own()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_own": self._own, "_measure_own": dict}  # without the lists
+
     def pair(self, observed: str | int, reference: str | int) -> Bounds:
         """The mean over queries for one pair."""
-        index = self._index_of(observed, reference)
-        return self._bounds(lambda values: float(_mean_over_queries(values[:, [index]])[0]))
+        columns = self._columns_of(observed, reference)
+        return self._bounds({name: float(_mean_over_queries(column)) for name, column in columns.items()})
 
     def per_query(self, observed: str | int, reference: str | int) -> dict[str, Bounds]:
         """The bounds of one pair for each query."""
-        index = self._index_of(observed, reference)
-        picks = (lambda values, q=q: float(values[q, index]) for q in range(len(self.queries)))
-        return dict(zip(self.queries, map(self._bounds, picks), strict=True))
+        columns = self._columns_of(observed, reference)
+        numbers = (dict(zip(columns, row, strict=True)) for row in zip(*map(list, columns.values()), strict=True))
+        return dict(zip(self.queries, map(self._bounds, numbers), strict=True))
 
     @property
     def _n_queries(self) -> str:
@@ -263,12 +277,9 @@ class Similarity(Result):
         k = self.measure.cutoff
         return None if k is None or self.measure.list_depth == k else 1 - self.measure.weight_after(k)
 
-    def _pairs(self) -> Iterator[tuple[str, str]]:
-        return (combinations if self.measure.symmetric else permutations)(self.systems, 2)
-
     def _rows(self, view: View) -> Iterator[dict[str, Any]]:
         """The records: query by query if these are asked for, then the mean as ``all``."""
-        for pair in self._pairs():
+        for pair in _pairs(self.measure, self.systems):
             found = [*(self.per_query(*pair).items() if view.per_query else ()), ("all", self.pair(*pair))]
             for query, bounds in found:
                 yield dict(zip(SIMILARITY_COLUMNS, (*pair, query, *self._statistics(bounds)), strict=True))
@@ -309,7 +320,7 @@ class Similarity(Result):
 
     def _sentence(self, numbers: NumberFormat) -> str:
         """What to report of the first pair."""
-        pair = next(self._pairs())
+        pair = next(_pairs(self.measure, self.systems))
         row = next(self._rows(View()))
         value, low, high, residual = (row[name] for name in ("expected", "lower", "upper", "residual"))
         if value is None:
@@ -329,8 +340,9 @@ class Similarity(Result):
 
     def _most_alike(self, numbers: NumberFormat) -> str:
         """Which two runs are most alike, and which least."""
-        matrix, place = self.matrix(), self.systems.index
-        found = {(a, b): value for a, b in self._pairs() if not np.isnan(value := matrix[place(a), place(b)])}
+        pairs = _pairs(self.measure, self.systems)
+        means = _mean_over_queries(self._values[f"{self.score_part} expected"])
+        found = {pair: mean for pair, mean in zip(pairs, means.tolist(), strict=True) if not np.isnan(mean)}
         if not found:
             return ""
         ends = [pick(found, key=found.__getitem__) for pick in (max, min)]
@@ -340,27 +352,34 @@ class Similarity(Result):
         highest = "" if self._ceiling is None else f" Highest possible: {numbers.number(self._ceiling)}."
         return f"Most alike: {most}; least: {least}.{highest}"
 
-    def _index_of(self, *names: str | int) -> int:
+    def _columns_of(self, *names: str | int) -> dict[str, Floats]:
+        """The values of one pair for each query, by part and statistic."""
         systems = [identifier(name, "system") for name in names]
         for system in systems:
             if system not in self.systems:
                 raise InputError(f"There is no system '{system}'. Systems: {', '.join(self.systems)}.")
-        observed, reference = map(self.systems.index, systems)
-        return int(self._pair_index[observed, reference])
+        a, b = map(self.systems.index, systems)
+        columns, place = (self._own, a) if a == b else (self._values, self._places[a, b])
+        return {name: columns[name][:, place] for name in self._values}
 
-    def _bounds(self, pick: Callable[[Floats], float]) -> Bounds:
-        value, lower, upper, extrapolated = (self._estimate(part, pick) for part in self.PARTS)
+    def _bounds(self, numbers: Mapping[str, float]) -> Bounds:
+        value, lower, upper, extrapolated = (self._estimate(part, numbers) for part in self.PARTS)
         if self.measure.parts == ("value",):  # nothing is unseen
             lower = upper = value
         lower = Estimate(measure=self.measure.name) if lower is None else lower
         return Bounds(lower, upper, extrapolated, self.measure.name, value)
 
-    def _estimate(self, part: str, pick: Callable[[Floats], float]) -> Estimate | None:
-        columns = (self._values.get(f"{part} {name}") for name in self.STATISTICS)
-        numbers = [None if column is None or np.isnan(value := pick(column)) else value for column in columns]
-        if all(number is None for number in numbers):
+    def _estimate(self, part: str, numbers: Mapping[str, float]) -> Estimate | None:
+        found = (numbers.get(f"{part} {name}", np.nan) for name in self.STATISTICS)
+        expected, minimum, maximum = (None if np.isnan(number) else float(number) for number in found)
+        if expected is minimum is maximum is None:
             return None
-        return Estimate(numbers[0], numbers[1], numbers[2], measure=self.measure.name)
+        return Estimate(expected, minimum, maximum, measure=self.measure.name)
+
+
+def _pairs(measure: PairMeasure, systems: Iterable[T]) -> Iterator[tuple[T, T]]:
+    """The pairs of systems that are shown: an observed one and a reference."""
+    return (combinations if measure.symmetric else permutations)(systems, 2)
 
 
 def _shaded(value: float, numbers: NumberFormat) -> Cell:
@@ -392,10 +411,10 @@ def similarity(
 
     `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
     depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
-    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster; RBA
-    of all pairs is then one sparse product. A list that ends with tied documents may have been cut among them: a
-    `CutWarning` says how many such lists count; ``complete=True`` says that none was. With `distances`, scores are
-    distances, lowest first. `progress(done, total)` is called as pairs are done.
+    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster. A
+    list that ends with tied documents may have been cut among them: a `CutWarning` says how many such lists count;
+    ``complete=True`` says that none was. With `distances`, scores are distances, lowest first. `progress(done, total)`
+    is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -414,30 +433,12 @@ def similarity(
     check_progress(progress)
     loaded = [as_run(run, distances=distances) for run in runs.values()]
     queries, left_out = _common_queries(loaded)
-    rows = [range(i if chosen.symmetric else 0, len(runs)) for i in range(len(runs))]  # the others of each run
-    parts = [part for part in chosen.parts if bounds or part != "upper"]
-    statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
-    n_pairs = sum(map(len, rows))
-    values = np.full((len(parts), len(statistics), len(queries), n_pairs), np.nan)
-    total, n_split, n_cut = len(queries) * n_pairs, 0, 0
-    for q, query in enumerate(queries):
-        rankings, done, reported = QueryRankings(loaded, query, chosen.list_depth, edge), 0, -PROGRESS_STEP
-        n_split += rankings.n_split
-        n_cut += 0 if complete else sum(chosen.weight_after(n) >= MIN_WIDTH for n in rankings.cut_starts)
-        for i, others in enumerate(rows):
-            if progress is not None and done >= reported + PROGRESS_STEP:
-                progress(q * n_pairs + done, total)
-                reported = done
-            of_row = chosen.of_row(rankings, i, others, bounds)
-            for part, column in zip(parts, values, strict=True):
-                column[:, q, done : done + len(others)] = of_row[part]
-            done += len(others)
-        if progress is not None:
-            progress((q + 1) * n_pairs, total)
-    columns = zip(product(parts, statistics), values.reshape(-1, *values.shape[2:]), strict=True)
-    by_column = {f"{part} {statistic}": column for (part, statistic), column in columns}
-    sources = [run.source for run in loaded]
-    found = Similarity(chosen, systems, queries, rows, by_column, left_out, n_split, edge, n_cut, sources=sources)
+    lists, n_split, n_cut = _read_lists(loaded, queries, chosen, edge)
+    measure_pairs = partial(_measure_pairs, lists, len(queries), chosen, bounds)
+    values = measure_pairs(list(_pairs(chosen, range(len(runs)))), progress)
+    measure_own = partial(measure_pairs, [(i, i) for i in range(len(runs))])
+    n_cut, sources = 0 if complete else n_cut, [run.source for run in loaded]
+    found = Similarity(chosen, systems, queries, values, measure_own, left_out, n_split, edge, n_cut, sources=sources)
     if n_cut:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
@@ -452,31 +453,100 @@ def _common_queries(runs: Sequence[Run]) -> tuple[tuple[str, ...], int]:
     return tuple(query for query in runs[0].queries if query in common), n_queries - len(common)
 
 
-def mean_rbo(left: Run, right: Run, phi: float, depth: int) -> float | None:
-    """The expected, extrapolated RBO of two runs, mean over common queries; None if no list has a document.
+def _read_lists(
+    runs: Sequence[Run], queries: Sequence[str], measure: PairMeasure, edge: Edge
+) -> tuple[RankedLists, int, int]:
+    """The lists of all runs for some queries, run by run, down to the depth of the measure.
 
-    A tie group at `depth` is included whole.
+    Also the number of lists in which the depth ends inside a tie group, and of those that may have been cut inside one
+    which counts.
     """
-    rankings = (QueryRankings([left, right], query, depth, "extend") for query in _common_queries([left, right])[0])
-    bounds = (compute_rbo(lists.pair(0, 1), phi, extremes=False) for lists in rankings)
-    values = [rbo.expected or 0.0 for bound in bounds if (rbo := bound.extrapolated) is not None]
-    return float(np.mean(values)) if values else None
+    each, depth, n_split = RankedLists.of_runs(runs, queries), measure.list_depth, 0
+    length = np.concatenate([one.length for one in each])
+    lists = RankedLists.concatenate([one if depth is None else _cut(one, queries, depth, edge) for one in each])
+    if depth is not None:
+        n_split = int(np.count_nonzero(lists.length != np.minimum(length, depth)))
+    places = [positions(run.query_index, queries) for run in runs]
+    last_start, ends_tied = (
+        np.concatenate([getattr(run, name)[place] for run, place in zip(runs, places, strict=True)])
+        for name in ("last_start", "ends_tied")
+    )
+    starts = last_start[ends_tied & (lists.length == length)].tolist()
+    return lists, n_split, sum(measure.weight_after(start) >= MIN_WIDTH for start in starts)
 
 
-def mean_overlap(left: Run, right: Run, k: int) -> float:
-    """The expected share of their first k documents that two runs have in common, mean over common queries.
+def _cut(lists: RankedLists, queries: Sequence[str], depth: int, edge: Edge) -> RankedLists:
+    def describe(row: int) -> str:
+        return f" of query '{queries[int(lists.list[row])]}'"
 
-    Each run orders its ties by itself. Of lists that are shorter, all documents count.
+    return lists.keep(cut_mask(lists.start, lists.size, depth, edge, describe))
+
+
+def _measure_pairs(
+    lists: RankedLists,
+    n_queries: int,
+    measure: PairMeasure,
+    bounds: bool,
+    runs: Sequence[tuple[int, int]],
+    progress: Progress | None = None,
+) -> dict[str, Floats]:
+    """The columns of a `Similarity`, (n_queries, n_pairs) each, for pairs of runs, by their numbers."""
+    parts = [part for part in measure.parts if bounds or part != "upper"]
+    statistics = Similarity.STATISTICS if bounds else Similarity.STATISTICS[:1]
+    done, total = 0, len(runs) * n_queries
+    values = np.full((len(parts), len(statistics), total), np.nan)
+    own, their = (np.add.outer(run * n_queries, np.arange(n_queries)).ravel() for run in np.array(runs).T)
+    for pairs in PairGroups.blocks(lists.head(measure.cutoff), lists, own, their):
+        found = measure.of_pairs(pairs, bounds)
+        for part, column in zip(parts, values, strict=True):
+            column[:, done : done + len(pairs)] = found.get(part, np.nan)
+        done += len(pairs)
+        if progress is not None:
+            progress(done, total)
+    columns = values.reshape(-1, len(runs), n_queries).transpose(0, 2, 1)
+    # A part that the measure never has is left out. These two may not be defined for some pairs only.
+    kept = {"value", "extrapolated"} if lists.length.any() else {"value"}
+    return {
+        f"{part} {statistic}": column
+        for (part, statistic), column in zip(product(parts, statistics), columns, strict=True)
+        if part in kept or not np.isnan(column).all()
+    }
+
+
+class RunPair:
+    """The lists of two runs for their common queries, and how similar they are: expected over the orders of ties, mean
+    over queries.
 
     >>> x, y = (Run.from_dict({"q": scores}) for scores in ({"a": 2.0, "b": 1.0, "c": 1.0}, {"b": 2.0, "d": 1.0}))
-    >>> mean_overlap(x, y, 2)  # b is among the first two of x in one of two orders
+    >>> RunPair(x, y).overlap(2)  # b is among the first two of x in one of two orders
     0.25
     """
-    shares = []
-    for query in _common_queries([left, right])[0]:
-        lists = QueryRankings([left, right], query, k, "extend")
-        inside: Floats = np.zeros((2, lists.n_docs))  # the probability that a document is among the first k
-        for place, (codes, groups) in enumerate(zip(lists.codes, lists.groups, strict=True)):
-            inside[place, codes] = np.clip((k - groups.item_start) / groups.item_size, 0.0, 1.0)
-        shares.append(float(inside[0] @ inside[1]) / max(min(k, int(lists.length.max())), 1))
-    return float(np.mean(shares))
+
+    def __init__(self, left: Run, right: Run):
+        self.left, self.right = RankedLists.of_runs([left, right], _common_queries([left, right])[0])
+
+    def rbo(self, phi: float, depth: int) -> float | None:
+        """Extrapolated RBO; None if no list has a document. A tie group at `depth` is included whole."""
+        check_depth(depth)
+        blocks = PairGroups.blocks(self.left.head(depth), self.right.head(depth))
+        values = np.concatenate([compute_rbo(pairs, phi, extremes=False)["extrapolated"][0] for pairs in blocks])
+        mean = float(_mean_over_queries(values))
+        return None if np.isnan(mean) else mean
+
+    def rbr(self, phi: float, depth: int) -> float:
+        """RBR of the first documents of the left run against the lists of the right one."""
+        blocks, weights = PairGroups.blocks(self.left.head(depth), self.right), Weights.geometric(phi)
+        values = [compute_rbr(pairs, weights, depth, extremes=False)["lower"][0] for pairs in blocks]
+        return float(np.concatenate(values).mean())
+
+    def overlap(self, k: int) -> float:
+        """The share of their first k documents that both have. Of lists that are shorter, all documents count."""
+        blocks = PairGroups.blocks(self.left.head(k), self.right.head(k))
+        found = [(one.sum(one.inclusion(0, k) * one.inclusion(1, k)), one.length.max(axis=0)) for one in blocks]
+        common, length = (np.concatenate(part) for part in zip(*found, strict=True))
+        return float((common / np.clip(length, 1, k)).mean())
+
+    def count_pairs(self) -> PairCounts:
+        """The kinds of the pairs of documents that both lists of a query have."""
+        counts = [count_pairs(pairs) for pairs in PairGroups.blocks(self.left, self.right)]
+        return PairCounts(*np.concatenate(counts, axis=1))

@@ -8,8 +8,8 @@ number of unjudged items drawn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -18,8 +18,8 @@ from tiewise.errors import InputError
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.segments import safe_divide
-from tiewise.rankings.pairs import make_estimate
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
+from tiewise.rankings.tie_orders import make_estimate
 
 __all__ = ["precision", "precision_at", "recall", "recall_at"]
 
@@ -95,50 +95,39 @@ class _Head:
         x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
-        complete, end = x.groups.head_length(k, "shrink"), x.groups.head_length(k, "extend")
-        self.certain = _Counts.of(x.items[:complete], gains)
-        self.split = _Counts.of(x.items[complete:end], gains)
-        self.drawn = min(k, end) - complete  # items of the split group among the first k
+        inside = np.clip((k - x.start) / x.size, 0.0, 1.0)  # the probability to be among the first k
+        relevant = np.array([gains.get(item, 0) > 0 for item in x.items], dtype=bool)
+        unjudged = np.array([item not in gains for item in x.items], dtype=bool)
+        certain, split = inside == 1, (inside > 0) & (inside < 1)
+        self.relevant, self.unjudged = np.count_nonzero(relevant & certain), np.count_nonzero(unjudged & certain)
+        #: Items of the split group: all, relevant and unjudged ones.
+        self.split = [int(np.count_nonzero(split & kind)) for kind in (True, relevant, unjudged)]
+        self.drawn = min(k, len(x.items)) - np.count_nonzero(certain)  # items of the split group among the first k
         self.unseen = max(0, k - len(x.items))  # ranks up to k after the end of the ranking
-        self.all_unjudged = _Counts.of(x.items, gains).unjudged
+        self.all_unjudged = np.count_nonzero(unjudged)
 
     def bounds(self, name: str, lower: _CountMeasure, upper: _CountMeasure) -> Bounds:
         """The bounds of a measure that depends on the relevant and the unjudged items among the first k."""
-        split = self.split
-        probability = hypergeometric(split.items, split.unjudged, self.drawn)[0]
+        n_split, n_relevant, n_unjudged = self.split
+        probability = hypergeometric(n_split, n_unjudged, self.drawn)[0]
         unjudged = np.arange(len(probability), dtype=np.float64)
         probability, unjudged = probability[probability > 0], unjudged[probability > 0]
         judged = self.drawn - unjudged
-        not_relevant = split.items - split.relevant - split.unjudged
-        fewest, most = np.maximum(0, judged - not_relevant), np.minimum(split.relevant, judged)
-        mean = judged * (split.relevant / max(split.items - split.unjudged, 1))
+        fewest, most = np.maximum(0, judged - (n_split - n_relevant - n_unjudged)), np.minimum(n_relevant, judged)
+        mean = judged * (n_relevant / max(n_split - n_unjudged, 1))
 
         def estimate(value: _CountMeasure) -> Estimate:
             expected, low, high = (
-                value(self.certain.relevant + relevant, self.certain.unjudged + unjudged)
-                for relevant in (mean, fewest, most)
+                value(self.relevant + relevant, self.unjudged + unjudged) for relevant in (mean, fewest, most)
             )
-            return make_estimate(name, [(probability * expected).sum(), low.min(), high.max()])
+            low, high = low.min(), high.max()
+            return make_estimate(name, np.array([np.clip((probability * expected).sum(), low, high), low, high]))
 
         return Bounds(estimate(lower), estimate(upper), measure=name)
 
 
 #: A measure, from the numbers of relevant and of unjudged items among the first k.
 _CountMeasure = Callable[[Floats, Floats], Floats]
-
-
-class _Counts(NamedTuple):
-    """How many items there are, how many are relevant, and how many are unjudged."""
-
-    items: int
-    relevant: int
-    unjudged: int
-
-    @staticmethod
-    def of(items: Sequence[Any], gains: Gains) -> _Counts:
-        return _Counts(
-            len(items), sum(gains.get(item, 0) > 0 for item in items), sum(item not in gains for item in items)
-        )
 
 
 def _as_set(items: Iterable[Any]) -> set[Any]:

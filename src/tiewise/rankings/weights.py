@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +137,12 @@ class Weights:
 
     def mean(self, start: Codes | int, size: Codes | int, power: float = 1.0) -> Floats:
         """The mean of weight^power over the ranks start + 1 … start + size, of each tie group."""
-        return self.sum(start, size, power) / size
-
-    def drop(self, rank: Codes) -> Floats:
-        """The weight of each rank minus that of the next rank."""
-        n = len(self._head)
-        drop: Floats = self.at(rank) * (1 - self.ratio)
-        drop[rank <= n] = -np.diff(self.values)[rank[rank <= n] - 1]
-        return drop
+        begin, ranks = np.broadcast_arrays(start, size)
+        width = int(ranks.max(initial=0)) + 1
+        groups, place = np.unique(begin * width + ranks, return_inverse=True)  # most groups have several items
+        first, many = groups // width, groups % width
+        means: Floats = (self.sum(first, many, power) / many)[place]
+        return means.reshape(begin.shape)
 
     def is_geometric_after(self, n: Codes) -> NDArray[np.bool_]:
         """Whether the weights of the ranks after each n are geometric, and not 0."""
@@ -216,14 +214,11 @@ def _is_weight(value: Any) -> bool:
 # -- weights of depths ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class WeightTable:
-    """Weights of the depths 1, 2, … n, for sums over depths of the overlap of two rankings."""
+class WeightTable(NamedTuple):
+    """Sums of the weights of the depths after 0, 1, … n, for sums over depths of the overlap of two rankings."""
 
-    depth: Floats  # (n,)
-    weight: Floats  # (n,)
-    tail: Floats  # (n + 1,): Σ weight/d over the depths d after 0, 1, … n: what one shared item adds to agreement
-    rest: Floats  # (n + 1,): Σ weight over the same depths
+    tail: Floats  # (n + 1,): Σ weight/d over these depths d: what one shared item adds to agreement
+    rest: Floats  # (n + 1,): Σ weight over these depths
 
 
 def weight_table(phi: float, depth: int) -> WeightTable:
@@ -234,21 +229,15 @@ def weight_table(phi: float, depth: int) -> WeightTable:
 @lru_cache(maxsize=8)
 def _overlap_table(phi: float, n: int) -> WeightTable:
     depth = np.arange(1, n + 1, dtype=np.float64)
-    weight = (1 - phi) * phi ** (depth - 1)
-    smallest_first = np.append(tail_weight(phi, n), (weight / depth)[::-1])
-    return WeightTable(depth, weight, np.cumsum(smallest_first)[::-1], phi ** np.arange(n + 1.0))
+    smallest_first = np.append(tail_weight(phi, n), ((1 - phi) * phi ** (depth - 1) / depth)[::-1])
+    return WeightTable(np.cumsum(smallest_first)[::-1], phi ** np.arange(n + 1.0))
 
 
 def difference_table(weights: Weights, depth: int) -> WeightTable:
-    """MED-RBP's weights, d·(w_d − w_{d+1}), at least to this depth. Some tables are cached."""
-    return _difference_table(weights, 1 << max(depth - 1, 0).bit_length())
-
-
-@lru_cache(maxsize=8)
-def _difference_table(weights: Weights, n: int) -> WeightTable:
-    ranks = np.arange(1, n + 2)
-    depth, tail = ranks[:-1].astype(np.float64), weights.at(ranks)
-    return WeightTable(depth, depth * weights.drop(ranks[:-1]), tail, (ranks - 1) * tail + weights.after(ranks - 1))
+    """MED-RBP's weights, d·(w_d − w_{d+1}), to this depth."""
+    n = np.arange(depth + 1)
+    tail = weights.at(n + 1)
+    return WeightTable(tail, n * tail + weights.after(n))
 
 
 def tail_weight(phi: float, depth: int) -> float:

@@ -10,14 +10,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiewise.analysis.reports import Report
-from tiewise.data.columns import Codes, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.rankings.correlation import count_inversions
-from tiewise.rankings.run_similarity import mean_rbo
+from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.base import Result
 from tiewise.results.model import Section, Table
 from tiewise.results.view import View
@@ -28,7 +25,6 @@ __all__ = ["Fidelity", "measure_fidelity"]
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
 MIN_GAP = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does
-BATCH_SIZE = 2**20  # scores that are sorted at a time
 
 
 @dataclass(frozen=True)
@@ -87,65 +83,20 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
             f"The run and the reference have no query in common. Queries of the run: {list_examples(run.queries)}; of "
             f"the reference: {list_examples(reference.queries)}."
         )
-    pairs, ordered, inverted, tied = _count_pairs(*_join_documents(run, reference))
-    several = pairs > 0
-    taus = (ordered - inverted - tied - inverted)[several] / pairs[several]
+    pair = RunPair(run, reference)
+    counts = pair.count_pairs()
+    ordered, tied = counts.total - counts.tied_y, counts.tied_x - counts.tied_both
+    taus = counts.tau(extremes=False)[0, counts.total > 0]
     total = int(ordered.sum())
     return Fidelity(
         queries=len(common),
         pairs=total,
-        inverted=int(inverted.sum()) / total if total else None,
+        inverted=int(counts.discordant.sum()) / total if total else None,
         tied=int(tied.sum()) / total if total else None,
-        tau=float(taus.mean()) if several.any() else None,
-        rbo=mean_rbo(run, reference, PHI, DEPTH),
+        tau=float(taus.mean()) if len(taus) else None,
+        rbo=pair.rbo(PHI, DEPTH),
         gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
-
-
-def _join_documents(run: Run, reference: Run) -> tuple[Codes, Codes, Codes]:
-    """The documents that both runs list: their query, and the rank of their score in each run (equal if scores are)."""
-    query = positions(run.query_index, reference.queries)[reference.query]
-    doc = positions(run.doc_index, reference.docs)[reference.doc]
-    known = np.flatnonzero((query >= 0) & (doc >= 0))
-    keys = run.query * len(run.docs) + run.doc, query[known] * len(run.docs) + doc[known]
-    _, left, right = np.intersect1d(*keys, assume_unique=True, return_indices=True)
-    scores = run.score[left], reference.score[known[right]]
-    own, other = (np.unique(-score, return_inverse=True)[1] for score in scores)
-    return run.query[left], own, other
-
-
-def _count_pairs(query: Codes, own: Codes, other: Codes) -> NDArray[np.int64]:
-    """For each query: all pairs, those that the reference orders, and of these the inverted and the tied ones.
-
-    Lists of about the same length are rows of one matrix. Padding follows all documents, in the same order in both.
-    """
-    first = np.flatnonzero(np.diff(query, prepend=-1))
-    length = np.diff(np.append(first, len(query)))
-    widths = 2 ** np.ceil(np.log2(np.maximum(length, 1))).astype(np.int64)
-    counts = np.zeros((4, len(first)), dtype=np.int64)
-    counts[0] = length * (length - 1) // 2
-    for width in np.unique(widths).tolist():
-        lists = np.flatnonzero(widths == width)
-        for some in np.array_split(lists, -(-len(lists) * width // BATCH_SIZE)):
-            place = np.arange(width)
-            inside = place < length[some, None]
-            rows = np.where(inside, first[some, None] + place, 0)
-            a, b = (np.where(inside, rank[rows], len(query) + place) for rank in (other, own))
-            scale = len(query) + width
-            both = np.sort(a * scale + b, axis=1)
-            counts[1, some] = counts[0, some] - _count_equal(both // scale)
-            counts[2, some] = count_inversions(both % scale)
-            counts[3, some] = _count_equal(np.sort(b, axis=1)) - _count_equal(both)
-    return counts
-
-
-def _count_equal(rows: Codes) -> Codes:
-    """How many pairs of each ascending row are equal."""
-    place = np.arange(rows.shape[1])
-    new = np.ones(rows.shape, dtype=bool)
-    new[:, 1:] = rows[:, 1:] != rows[:, :-1]
-    first = np.maximum.accumulate(np.where(new, place, 0), axis=1)
-    return np.asarray((place - first).sum(axis=1), dtype=np.int64)  # a pair with each equal number before it
 
 
 def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:

@@ -1,0 +1,138 @@
+"""What the order of tied items does to a sum over the common items of two rankings: mean, extremes and variance.
+
+RBO, RBA, RBR, MED-RBP and τ_AP are sums of F(rank in x, rank in y), with an F that falls with both ranks and is
+supermodular. So their extremes are the values in two orders (`PairGroups.extreme_ranks`). RBO and MED-RBP depend on the
+larger of the two ranks alone, and their means have a closed form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tiewise.data.columns import Codes, Floats
+from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.ties.pairs import PairGroups, RankedLists
+
+__all__ = ["Parts", "make_bounds", "make_estimate", "mean_at_larger_rank", "over_orders", "sum_variance"]
+
+#: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
+#: minimum and the maximum. NaN where it is not defined.
+Parts = Mapping[str, Floats]
+
+LARGEST = 1 << 24  # pairs of tied ranks that the standard deviation may need
+
+
+def over_orders(values: Sequence[Floats], extremes: bool = True) -> Floats:
+    """The statistics of a part from its values, (n_pairs,) each: expected, and perhaps in the two extreme orders.
+
+    Without extreme orders, all orders have the same value. Rounding cannot move the expectation outside the extremes.
+    """
+    if not extremes:
+        return values[0][None]
+    low, high = np.min(values[1:] or values, axis=0), np.max(values[1:] or values, axis=0)
+    return np.array([np.clip(values[0], low, high), low, high])
+
+
+def make_estimate(measure: str, statistics: Floats, variance: float | None = None) -> Estimate:
+    """The Estimate of one pair from its statistics, (3,)."""
+    expected, minimum, maximum = map(float, statistics)
+    std = None if variance is None else float(np.sqrt(max(variance, 0.0)))
+    return Estimate(expected, minimum, maximum, std, measure=measure)
+
+
+def make_bounds(measure: str, parts: Parts, variance: Mapping[str, float | None] = {}) -> Bounds:
+    """The Bounds of one pair. A part that it does not have, or that is not defined, is None."""
+    found = {
+        name: make_estimate(measure, column[:, 0], variance.get(name))
+        for name, column in parts.items()
+        if not np.isnan(column[0, 0])
+    }
+    return Bounds(found["lower"], found.get("upper"), found.get("extrapolated"), measure=measure)
+
+
+def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
+    """The mean of values[r − 1] over the tie orders, if r is the larger rank of a common document, (n_common,).
+
+    Over the ranks i and k of its groups, max(i, k) = r for 2r − 1 − start − start' pairs where both groups have the
+    rank r, and after that for as many pairs as the group that ends first has ranks.
+    """
+    mean = values[np.maximum(*pairs.start)]
+    tied = np.flatnonzero(np.maximum(*pairs.size) > 1)
+    if not len(tied):
+        return mean
+    x_start, y_start, x_size, y_size = (column[tied] for column in (*pairs.start, *pairs.size))
+    x_end, y_end = x_start + x_size, y_start + y_size
+    first, last = np.maximum(x_start, y_start), np.maximum(x_end, y_end)
+    middle = np.maximum(np.minimum(x_end, y_end), first)
+    some = values[: int(last.max())]
+    after, after_by_rank = (
+        np.append(np.cumsum(terms[::-1])[::-1], 0.0) for terms in (some, some * np.arange(1, len(some) + 1))
+    )
+    after_middle = after[middle]
+    in_both = 2 * (after_by_rank[first] - after_by_rank[middle])
+    in_both -= (1 + x_start + y_start) * (after[first] - after_middle)
+    in_one = np.where(x_end > y_end, y_size, x_size) * (after_middle - after[last])
+    mean[tied] = (in_both + in_one) / (x_size * y_size)
+    return mean
+
+
+# -- variance of one pair ------------------------------------------------------------------------------------------
+
+
+def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) -> float | None:
+    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair; None if it takes too long.
+
+    `function` takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
+    group of y form a cell. Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a
+    function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the
+    functions of i and of k are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell
+    have the covariance Σ γ² / (m(m−1)n(n−1)).
+    """
+    if not pairs.tied:
+        return 0.0
+    cell = pairs.start[0] * (int(pairs.length.max()) + 1) + pairs.start[1]
+    _, member, n_items = np.unique(cell, return_index=True, return_counts=True)
+    tied = np.maximum(*pairs.size)[member] > 1
+    n_items, start, size = n_items[tied], pairs.start[:, member[tied]], pairs.size[:, member[tied]]
+    if size.prod(axis=0).sum() > LARGEST:
+        return None
+    total = 0.0
+    effects: tuple[list[_Effect], list[_Effect]] = [], []
+    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
+        some = (size[0] == m) & (size[1] == n)
+        count, left, right = n_items[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
+        values = function(left[:, :, None], right[:, None, :])
+        values -= values.mean(axis=(1, 2), keepdims=True)
+        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
+        effects[0].append(_Effect(left, count[:, None], by_left))
+        effects[1].append(_Effect(right, count[:, None], by_right))
+        if m > 1 and n > 1:
+            values -= by_left[:, :, None]
+            values -= by_right[:, None, :]
+            rest = np.einsum("cik,cik->c", values, values) / (m * n)
+            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
+    return total + sum(map(_permutation_variance, pairs.lists, effects))
+
+
+class _Effect(NamedTuple):
+    """What the rank of an item in one ranking adds, for the items of some cells."""
+
+    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
+    n_items: Codes  # (n_cells, 1): in the cell
+    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
+
+
+def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> float:
+    """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
+    size = lists.size[np.argsort(lists.start)]  # at each rank
+    items, mean, squares = np.zeros((3, len(size)))
+    for rank, count, value in effects:
+        np.add.at(items, rank, count)
+        np.add.at(mean, rank, count * value / size[rank])
+    for rank, count, value in effects:
+        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
+    squares += (size - items) * mean**2
+    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())
