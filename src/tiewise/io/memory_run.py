@@ -7,6 +7,7 @@ copied.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -113,9 +114,10 @@ class DictRun(RunSource):
         check_orders(request.orders)
         is_plain = request.score_dtype is None and not request.judged_only and request.scores is None
         if is_plain and not request.fingerprint_limit and "rank" not in request.orders:
-            lists = reader().Lists(judgments(request.qrels), pool(request.qrels))
-            if lists.read(self._table):
-                return _counted(lists, request)
+            with suppress(UnicodeEncodeError):  # of an id with a lone surrogate, which has no UTF-8
+                lists = reader().Lists(judgments(request.qrels), pool(request.qrels))
+                if lists.read(self._table):
+                    return _counted(lists, request)
         return count_lists(self.rows(), request)  # which says what is wrong
 
 

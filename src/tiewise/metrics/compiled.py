@@ -17,6 +17,7 @@ from tiewise.data.columns import Floats, freeze
 from tiewise.data.judgments import Qrels
 from tiewise.data.native import native
 from tiewise.errors import MeasureError
+from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.counted import CompiledLists, Counted
@@ -89,20 +90,20 @@ def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
     weight = None if module is None or form is None else _weights(measure, n_weights)
     if module is None or form is None or weight is None:
         return None
-    q, short = _retrieve_all(qrels, ENDLESS), _retrieve_all(qrels, 1)
+    q, *others = (_lists(qrels, size, length) for size, length in ((1, ENDLESS), (0, ENDLESS), (1, 1)))
     try:
         gain = np.empty(len(qrels))
         gain[q.rows] = measure.scaled_gain(q)
-        divisor, other = (
-            np.broadcast_to(np.asarray(measure.divisor(one), np.float64), q.n_queries) for one in (q, short)
-        )
-        depth = np.asarray(measure.depth(q)).astype(np.int64)
+        divisor, *other_divisors = (engine.divisors(measure, one) for one in (q, *others))
+        depth, *other_depths = (np.asarray(measure.depth(one)) for one in (q, *others))
     except MeasureError:  # of a label, perhaps of a document that is not in the run
         return None
-    of_length = bool((divisor == ENDLESS).all() and (other == 1).all())
-    if (gain < 0).any() or not (of_length or (divisor == other).all()):
+    of_length = bool((divisor == ENDLESS).all() and (other_divisors[1] == 1).all())
+    is_fixed = of_length or all((divisor == other).all() for other in other_divisors)
+    limits = zip(other_depths, others, strict=True)
+    if (gain < 0).any() or not is_fixed or any((found != np.minimum(depth, one.length)).any() for found, one in limits):
         return None
-    return module.Tables(FORMS.index(form), gain, weight, depth, np.array(divisor), of_length)
+    return module.Tables(FORMS.index(form), gain, weight, depth.astype(np.int64), np.array(divisor), of_length)
 
 
 def _form_of(measure: Measure) -> str | None:
@@ -125,9 +126,9 @@ def _weights(measure: Measure, n_weights: int) -> Floats | None:
     return freeze(weight) if weight.min() >= 0 and not (np.diff(weight[1:]) > 0).any() else None
 
 
-def _retrieve_all(qrels: Qrels, length: int) -> GroupedJudgments:
-    """All judged documents, retrieved without ties in lists of some length."""
-    n = len(qrels.queries)
-    one, rank = np.ones(len(qrels), np.int64), np.arange(len(qrels)) - qrels.offsets[qrels.query]
+def _lists(qrels: Qrels, size: int, length: int) -> GroupedJudgments:
+    """Lists of some length with all judged documents, without ties, or with none of them if `size` is 0."""
+    n, sizes = len(qrels.queries), np.full(len(qrels), size)
+    rank = np.arange(len(qrels)) - qrels.offsets[qrels.query]
     of_query = np.full(n, length), np.ones(n, bool), np.zeros(n), np.ones(n, np.int64)
-    return GroupedJudgments(TieGroups(qrels, one.astype(np.float64), rank, one, *of_query))
+    return GroupedJudgments(TieGroups(qrels, sizes.astype(np.float64), rank, sizes, *of_query))
