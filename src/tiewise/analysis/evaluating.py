@@ -23,8 +23,6 @@ from tiewise.results.wording import count_noun, list_examples
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DEFAULT_MEASURES", "evaluate", "report_of"]
-
 #: What is measured by default.
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")
 

@@ -17,8 +17,6 @@ from tiewise.results.wording import THREE, cut_lists_note, join_names
 if TYPE_CHECKING:
     from tiewise.analysis.reports import Report
 
-__all__ = ["caption_notes", "cut_note", "describe_cuts", "find_open"]
-
 
 def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     """The groups of runs whose order documents that may be missing could change.

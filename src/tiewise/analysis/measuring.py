@@ -36,8 +36,6 @@ from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["Evaluation", "count_run", "resolve_measures"]
-
 
 def resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     """The measures of some names; measures that compare two rankings are an error."""

@@ -19,8 +19,6 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
 from tiewise.metrics.tool_rules import TOOLS
 
-__all__ = ["OptionNames", "Options", "takes_options"]
-
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]
 Function = TypeVar("Function", bound=Callable[..., Any])

@@ -35,8 +35,6 @@ from tiewise.results.model import Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import SHORT, count_noun, merge_notes
 
-__all__ = ["Agreement", "Difference", "MeasuredRow", "Protocol", "Verdict"]
-
 Verdict = Literal["reference", "keeps", "loses", "unknown"]
 
 

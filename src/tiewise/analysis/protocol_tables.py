@@ -22,15 +22,6 @@ from tiewise.ties.orders import ORDER_NAMES
 if TYPE_CHECKING:
     from tiewise.analysis.protocol_result import Difference, Protocol
 
-__all__ = [
-    "POINTS",
-    "describe_order",
-    "describe_protocol",
-    "format_size",
-    "paper_section",
-    "protocol_section",
-]
-
 POINTS = NumberFormat(2, leading_zero=False, factor=100)
 
 # -- tables -----------------------------------------------------------------------------------------------------------

@@ -32,8 +32,6 @@ from tiewise.results.wording import count_noun, list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["Protocol", "Row", "RowsLike", "check_settings", "protocol"]
-
 #: How many of the first documents are compared with those of the reference, for a measure without a cutoff.
 DEFAULT_CUTOFF = 10
 

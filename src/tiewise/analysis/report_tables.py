@@ -25,8 +25,6 @@ from tiewise.results.text import table_width
 from tiewise.results.view import View
 from tiewise.results.wording import NumberFormat, count_noun, format_percent, merge_notes, spell_command
 
-__all__ = ["REPORT_COLUMNS", "Reports", "iterate_queries"]
-
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines, in this order, with what they hold. They are stable:
 #: a later version may add columns at the end, and never renames or moves one. A cell is empty (null) where it does not
 #: apply.

@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from tiewise.analysis.report_tables import Reports
     from tiewise.results.model import Section, Table
 
-__all__ = ["Provenance", "Report", "method_notes"]
-
 #: From here on, an order is so far from random that it may depend on the labels.
 Z_LIMIT = 4.0
 

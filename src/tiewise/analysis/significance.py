@@ -18,20 +18,6 @@ from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.results.wording import spell_option
 
-__all__ = [
-    "ATOL",
-    "MAX_BLOCKS",
-    "check_confidence",
-    "effect_size",
-    "loss_bounds",
-    "max_t_quantile",
-    "permutation_test",
-    "queries_for_loss",
-    "sum_in_blocks",
-    "symmetric_root",
-    "unadjusted_tests",
-]
-
 #: Means that differ by at most this are equal: the rest is rounding of their sums.
 ATOL = 1e-12
 #: The highest confidence: with more, random draws are too few.

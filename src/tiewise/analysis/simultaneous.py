@@ -27,8 +27,6 @@ from tiewise.analysis.significance import ATOL, sum_in_blocks, symmetric_root
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.aggregation import sum_over_queries
 
-__all__ = ["TESTS", "Family", "Test", "Tested", "level"]
-
 Test = Literal["max-t", "tukey"]
 TESTS: tuple[Test, ...] = get_args(Test)
 

@@ -18,8 +18,6 @@ from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Section, Table, columns_of
 from tiewise.results.view import View
 
-__all__ = ["TOOL_COLUMNS", "ToolTable", "ToolTables", "ToolValue", "queries_counted_by"]
-
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines of tools.
 TOOL_COLUMNS = {
     "run": "the name of the run",

@@ -11,9 +11,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.trec_eval_names import name_of
 from tiewise.results.view import View
 
-__all__ = ["format_line", "format_number", "render_trec", "trec_name"]
-
-
 VALUES = ("expected", "oblivious", "minimum", "maximum")  #: what a line can show
 
 

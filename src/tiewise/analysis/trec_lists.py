@@ -31,8 +31,6 @@ from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["TrecLists"]
-
 ORDER = "docid-desc"
 #: The fewest random orders for lists of one length, of which there are many.
 MIN_SAMPLES = 2

@@ -35,8 +35,6 @@ from tiewise.ties.groups import TieGroups
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["Unjudged", "reason_against", "unjudged"]
-
 #: Measures that only rise if an unjudged document of the run is relevant, and that have a highest label.
 BOUNDED = (c.P, c.Hits, c.Success, c.RR, c.RBP, c.Judged, c.SetP)
 #: Measures that divide by the number of all relevant documents, retrieved or not.

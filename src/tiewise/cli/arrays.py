@@ -16,8 +16,6 @@ from tiewise.io.tensors import read_tensors
 from tiewise.results.optional import installed
 from tiewise.results.wording import escape_controls, list_examples
 
-__all__ = ["IDS", "PAIR_ROLES", "ROLES", "Arrays", "Pairs", "numbered_note", "read_lines"]
-
 #: The roles of arrays. An array has the name of its role, unless --array gives another.
 ROLES = {
     "queries": "vectors of queries",

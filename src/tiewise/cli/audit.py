@@ -19,8 +19,6 @@ from tiewise.cli.output import Output, failed_checks
 from tiewise.cli.selection import Selection
 from tiewise.errors import InputError
 
-__all__ = ["audit"]
-
 EXAMPLES = (
     "tiewise audit run.trec",
     "tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec",

@@ -14,8 +14,6 @@ from tiewise.io import as_run
 from tiewise.results.wording import format_percent
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["break_ties"]
-
 
 @command("break", examples=("tiewise break run.trec --seed 7 -o strict.trec.gz",))
 @options.run

@@ -16,8 +16,6 @@ from tiewise.cli.selection import Selection
 if TYPE_CHECKING:
     from tiewise.analysis.comparison import Compared, PairComparison
 
-__all__ = ["compare"]
-
 EXAMPLES = (
     "tiewise compare qrels.txt bm25.trec dense.trec",
     "tiewise compare qrels.txt runs/*.trec --baseline bm25 -m nDCG@10,AP",

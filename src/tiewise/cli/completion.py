@@ -11,8 +11,6 @@ from click.shell_completion import get_completion_class
 from tiewise.cli.program import COMPLETION, app
 from tiewise.errors import InputError
 
-__all__ = ["install", "show"]
-
 SHELLS = ("bash", "zsh", "fish")
 
 

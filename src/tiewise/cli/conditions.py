@@ -30,8 +30,6 @@ from tiewise.errors import InputError, TiewiseError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import parse
 
-__all__ = ["FACTS", "PAIR_STATISTICS", "STATISTICS", "Condition", "Term"]
-
 #: The statistics of a measure.
 STATISTICS = ("expected", "minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
 

@@ -22,8 +22,6 @@ from tiewise.results.model import Cell, Column, Paragraph, Part, Section, Table,
 from tiewise.results.view import View
 from tiewise.results.wording import format_percent
 
-__all__ = ["demo"]
-
 MEASURES = ("RR@10", "nDCG@10")
 RUNS = {
     "minilm-bf16": "bfloat16 vectors, bfloat16 product",

@@ -25,8 +25,6 @@ from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.results.view import Format
 
-__all__ = ["evaluate"]
-
 EXAMPLES = (
     "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10",
     "tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide",

@@ -18,8 +18,6 @@ from tiewise.io import as_qrels, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
 from tiewise.ties.counted import RunSource
 
-__all__ = ["Inputs", "collect_warnings", "name_of_shards", "name_runs"]
-
 _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
 
 

@@ -18,8 +18,6 @@ from tiewise.results.model import Cell, Column, Part, Section, Table
 from tiewise.results.view import ListFormat
 from tiewise.results.wording import LINE_WIDTH
 
-__all__ = ["measures"]
-
 #: The columns of the list as TSV.
 LIST_COLUMNS = ("name", "cutoff", "parameters", "aliases", "summary")
 PARAMETERS_WIDTH = 36  # on a terminal

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tiewise.results.base import Result
     from tiewise.results.model import Section
 
-__all__ = ["STANDARD_OUTPUT", "Output", "failed_checks", "is_terminal", "screen", "write", "write_section"]
-
 STANDARD_OUTPUT = Path("-")
 
 

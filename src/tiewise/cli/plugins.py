@@ -13,8 +13,6 @@ from pathlib import Path
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 
-__all__ = ["explain_plugin_error", "load_plugin"]
-
 #: The plugins that were imported, by the names of their modules.
 _loaded: dict[str, str] = {}
 

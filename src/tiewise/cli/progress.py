@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-__all__ = ["progress"]
-
 DELAY = 2.0  # seconds before a bar appears
 
 

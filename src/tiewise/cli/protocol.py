@@ -18,8 +18,6 @@ from tiewise.cli.progress import progress
 from tiewise.cli.protocol_model import max_loss, model_command
 from tiewise.errors import InputError
 
-__all__ = ["protocol"]
-
 #: The text of --wide and --fractions, which share a line of help.
 VECTORS = "Vectors: .npy, .npz, .safetensors or .parquet."
 WIDE = "All columns (std, CV, RBO …); fractions, not points."

@@ -29,8 +29,6 @@ from tiewise.results.latex import render_latex
 from tiewise.results.optional import installed
 from tiewise.results.view import View
 
-__all__ = ["max_loss", "model_command"]
-
 #: What decides the last bits of a model's scores.
 PACKAGES = ("torch", "transformers", "sentence-transformers", "tokenizers", "safetensors", "numpy")
 #: The keys of a configuration that say how rows are measured, not how they are made.

@@ -13,8 +13,6 @@ from tiewise.results.optional import need
 from tiewise.results.view import TableFormat, View
 from tiewise.results.wording import spelled_for_shell
 
-__all__ = ["render"]
-
 
 def render(
     result: Result,

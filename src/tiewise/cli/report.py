@@ -18,8 +18,6 @@ from tiewise.cli.progress import progress
 from tiewise.cli.selection import Selection
 from tiewise.errors import InputError
 
-__all__ = ["report"]
-
 EXAMPLES = (
     "tiewise report qrels.txt bm25.trec dense.trec -o report.html",
     "tiewise report qrels.txt runs/*.trec -m AP,nDCG@10 --complete -o report.html",

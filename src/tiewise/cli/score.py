@@ -19,8 +19,6 @@ from tiewise.cli.progress import progress
 from tiewise.errors import InputError
 from tiewise.results.wording import format_percent
 
-__all__ = ["score"]
-
 EXAMPLES = (
     "tiewise score embeddings.safetensors --fn cosine -k 100 -o run.trec.gz",
     "tiewise score reranker.npz --level head -o run.trec",

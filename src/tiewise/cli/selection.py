@@ -13,8 +13,6 @@ from tiewise.metrics.names import parse, parse_all, split_names
 if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
-__all__ = ["Selection", "explain_names"]
-
 
 @dataclass(frozen=True)
 class Selection:

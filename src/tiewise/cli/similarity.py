@@ -14,8 +14,6 @@ from tiewise.cli.progress import progress
 from tiewise.errors import InputError, MeasureError
 from tiewise.rankings.pair_measures import PairMeasure, list_pair_measures
 
-__all__ = ["similarity"]
-
 EXAMPLES = (
     "tiewise similarity bm25.trec dense.trec --phi 0.95 --depth 100",
     "tiewise similarity runs/*.trec -m RBA -o matrix.md",

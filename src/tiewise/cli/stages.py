@@ -17,8 +17,6 @@ from tiewise.cli.progress import progress
 from tiewise.rankings.costs import RERANK, read_costs
 from tiewise.results.wording import list_examples
 
-__all__ = ["stages"]
-
 EXAMPLES = (
     "tiewise stages reranker.trec bm25.trec dense.trec --phi 0.9 --depths 10,50",
     "tiewise stages reranker.trec bm25.trec --cost costs.json --figure pareto.svg",

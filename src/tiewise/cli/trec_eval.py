@@ -27,8 +27,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.trec_eval_names import LONG_MAX, NAMES, NICKNAMES, OUT_OF_SCOPE, parse_long
 
-__all__ = ["trec_eval"]
-
 EXAMPLES = (
     "tiewise trec_eval qrels.txt run.trec",
     "tiewise trec_eval -q -m map -m P.5,10 -m ndcg_cut qrels.txt run.trec",

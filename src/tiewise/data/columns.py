@@ -18,26 +18,6 @@ from numpy.typing import NDArray
 from tiewise.errors import InputError, warn
 from tiewise.results.optional import installed, need
 
-__all__ = [
-    "ID_OPTIONS",
-    "Codes",
-    "Floats",
-    "by_name",
-    "check_each",
-    "encode",
-    "frame_columns",
-    "freeze",
-    "identifier",
-    "identifiers",
-    "is_descending",
-    "numbers",
-    "positions",
-    "project",
-    "ranges",
-    "sort_lists",
-    "warn_of_row_numbers",
-]
-
 Codes = NDArray[np.int64]
 Floats = NDArray[np.float64]
 

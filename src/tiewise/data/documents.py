@@ -12,8 +12,6 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, encode, freeze
 from tiewise.data.native import native
 
-__all__ = ["Documents"]
-
 
 class Documents:
     """The document id of each row, as places in a sequence of ids.

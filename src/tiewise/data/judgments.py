@@ -19,8 +19,6 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["Kind", "Pool", "Qrels", "has_subtopics"]
-
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")  #: of columns, ours first
 SUBTOPIC_NAMES = ("subtopic", "subtopic_id")
 

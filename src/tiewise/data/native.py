@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from tiewise.errors import TiewiseError
 
-__all__ = ["native"]
-
 
 @cache
 def _module(name: str) -> Any | None:

@@ -11,8 +11,6 @@ from tiewise.data.columns import MAX_PROBLEMS, Codes, Floats, numbers, to_host
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
-__all__ = ["Metric", "NeighborLists", "neighbor_lists"]
-
 #: How an index compares vectors. "l2" and "hamming" are distances; "ip" and "cosine" may be scores or distances.
 Metric = Literal["ip", "cosine", "l2", "hamming"]
 

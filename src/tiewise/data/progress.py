@@ -6,8 +6,6 @@ from collections.abc import Callable
 
 from tiewise.errors import InputError
 
-__all__ = ["Progress", "check_progress"]
-
 #: Called with the amount of work done and the total amount.
 Progress = Callable[[int, int], None]
 

@@ -21,8 +21,6 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = ["SCORE_NAMES", "Run", "Trend"]
-
 SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")  #: of columns, ours first
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 

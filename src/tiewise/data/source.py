@@ -8,8 +8,6 @@ from typing import Any
 from tiewise.caching import cached_property
 from tiewise.errors import InputError
 
-__all__ = ["Source", "describe_sources"]
-
 
 class Source:
     """The file of a table: its path, its format, and its SHA-256, which may be computed on first use."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, freeze, ranges
 
-__all__ = ["Subtopics"]
-
 
 @dataclass(frozen=True, eq=False)
 class Subtopics:

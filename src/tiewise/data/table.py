@@ -41,17 +41,6 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-__all__ = [
-    "DOC_NAMES",
-    "QUERY_NAMES",
-    "Row",
-    "Table",
-    "check_duplicates",
-    "check_mapping",
-    "check_numbers",
-    "pick_column",
-]
-
 # The names of columns in data frames and Parquet files, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
 DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")

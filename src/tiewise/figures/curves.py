@@ -26,8 +26,6 @@ from tiewise.ties.orders import name_order
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["CROSS_SHAPES", "curve", "padded_scale"]
-
 #: Dashes distinguish lines of one colour, and all lines in print.
 DASHES = ((1, 0), (7, 3), (2, 2), (9, 3, 2, 3), (4, 4), (1, 3))
 

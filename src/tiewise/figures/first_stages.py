@@ -11,8 +11,6 @@ from tiewise.rankings.first_stages import Stages
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["StagePlots"]
-
 
 class StagePlots:
     """The figures of one result; each is an ordinary altair chart."""

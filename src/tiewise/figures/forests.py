@@ -28,8 +28,6 @@ from tiewise.results.wording import PLAIN
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["forest", "forest_rows"]
-
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
 FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
 ROW_HEIGHT = 38

@@ -21,8 +21,6 @@ from tiewise.results.wording import list_examples
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["ComparisonPlots", "ReportPlots"]
-
 
 class ReportPlots:
     """The figures of one report, or of an audit; each is an ordinary altair chart."""

@@ -15,8 +15,6 @@ from tiewise.results.wording import PLAIN
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["ProtocolPlots", "first_rows", "losses"]
-
 #: Vectors whose bytes differ by less than this factor stand side by side, this factor apart on the logarithmic axis.
 SAME_SIZE, BESIDE = 1.15, 1.12
 

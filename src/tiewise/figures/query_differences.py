@@ -14,8 +14,6 @@ from tiewise.results.wording import count_noun, list_examples
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["differences"]
-
 HALF_BAR = 0.42  # of the distance of two bars
 
 

@@ -15,8 +15,6 @@ from tiewise.rankings.weights import reversed_rba
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["rba_range"]
-
 EXTREMES = ("reversed: the least", "the same: the most")
 
 

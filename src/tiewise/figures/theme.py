@@ -26,26 +26,6 @@ from tiewise.results.optional import installed, need
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = [
-    "FAINT",
-    "GREY",
-    "INK",
-    "PALETTE",
-    "WIDTH",
-    "apply_theme",
-    "check_figure_path",
-    "inline_data",
-    "layer_chart",
-    "load_altair",
-    "load_renderer",
-    "make_title",
-    "name_legend",
-    "palette_colors",
-    "save",
-    "shorten_labels",
-    "tooltips",
-]
-
 ChartT = TypeVar("ChartT")
 
 WIDTH = 620  # of a chart's frame, in pixels: the width of a page's column

@@ -14,8 +14,6 @@ from tiewise.io import as_run
 if TYPE_CHECKING:
     import altair as alt
 
-__all__ = ["group_sizes"]
-
 
 def group_sizes(runs: Any, *, title: str = "") -> alt.LayerChart:
     """The share of rows by the size of their tie group, for one run, or for several by name.

@@ -24,8 +24,6 @@ from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
 from tiewise.results.optional import installed, need
 
-__all__ = ["ArrowRun"]
-
 NAMES = (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)
 
 

@@ -24,18 +24,6 @@ from tiewise.errors import InputError, name_memory_errors
 from tiewise.results.optional import need
 from tiewise.results.wording import escape_lines
 
-__all__ = [
-    "COMPRESSED",
-    "PathLike",
-    "Reread",
-    "Stream",
-    "check_expansion",
-    "is_pattern",
-    "opened",
-    "remove_stale",
-    "save",
-]
-
 fcntl: Any
 try:
     import fcntl

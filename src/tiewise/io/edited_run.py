@@ -13,8 +13,6 @@ from tiewise.errors import InputError
 from tiewise.io.memory_run import MemoryRun
 from tiewise.ties.counted import Counted, Request, RunSource
 
-__all__ = ["EditedRun", "edit_run", "edit_source"]
-
 
 def edit_run(run: Run, *, drop_self: bool = False, distances: bool = False) -> Run:
     """The run without documents that have the id of their query (`drop_self`), or with opposite scores (`distances`).

@@ -23,8 +23,6 @@ from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import Problems, find_not_utf8, line_blocks, list_blocks, parse, reader
 
-__all__ = ["FileRun"]
-
 SHARE = 1 << 26  # bytes of lines that are grouped at a time
 MAX_SHARES = 100  # temporary files that are open at the same time
 PIECE = 1 << 20  # bytes of a share that are counted at a time

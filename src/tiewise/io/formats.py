@@ -15,8 +15,6 @@ from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError
 from tiewise.io.compression import HEAD
 
-__all__ = ["FORMATS", "Layout", "check_format", "describe_width", "detect_family", "detect_layout", "swapped_message"]
-
 
 class Format(NamedTuple):
     """What is known of a format by its name."""

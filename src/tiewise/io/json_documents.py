@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 from tiewise.errors import InputError
 from tiewise.io.reranker_responses import EXPECTED, is_response, read_response
 
-__all__ = ["estimate_memory", "read_document"]
-
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
 PREDICTION = '{"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}'

@@ -23,8 +23,6 @@ from tiewise.io.text import reader
 from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
 from tiewise.ties.orders import check_orders
 
-__all__ = ["DictRun", "MemoryRun"]
-
 
 class MemoryRun(StreamedRun):
     """A `Run` as a source of tie groups. It remembers its counts, so several questions share one count.

@@ -12,8 +12,6 @@ from tiewise.errors import InputError
 from tiewise.io.compression import PathLike
 from tiewise.results.optional import need
 
-__all__ = ["check_writable"]
-
 
 def check_writable(path: PathLike) -> None:
     """Raise an error if no file can be written at a path; ``-``, pipes and devices are not checked.

@@ -9,8 +9,6 @@ from typing import Any
 from tiewise.errors import InputError, TiewiseError
 from tiewise.results.optional import need
 
-__all__ = ["ParquetFrame", "parquet_bytes", "parquet_errors"]
-
 
 @contextmanager
 def parquet_errors() -> Iterator[None]:

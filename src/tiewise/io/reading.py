@@ -17,8 +17,6 @@ from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, op
 from tiewise.io.formats import check_format, detect_family, detect_layout, swapped_message
 from tiewise.io.text import line_blocks, read_columns
 
-__all__ = ["read_qrels", "read_run", "read_table"]
-
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 

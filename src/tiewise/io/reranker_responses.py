@@ -16,8 +16,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["EXPECTED", "is_response", "read_response"]
-
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 LISTS = ("results", "data")
 SCORES = ("relevance_score", "score")

@@ -8,8 +8,6 @@ from pathlib import Path
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.text import line_blocks
 
-__all__ = ["read_tag"]
-
 TAIL = 1 << 14  # bytes in which the last line is looked for first
 
 

@@ -33,17 +33,6 @@ from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import arrange_ties
 
-__all__ = [
-    "as_qrels",
-    "as_run",
-    "as_source",
-    "break_ties",
-    "check_not_swapped",
-    "count_shards",
-    "judged_scores",
-    "tie_groups",
-]
-
 MAX_LABEL = 10  # labels above it are rare
 
 AnyTable = TypeVar("AnyTable", bound=Table)

@@ -28,8 +28,6 @@ from tiewise.ties.fingerprints import Fingerprints
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import NO_RANKS, check_orders
 
-__all__ = ["THREADS", "Counting", "StreamedRun", "judgments", "pool"]
-
 MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their workers

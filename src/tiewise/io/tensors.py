@@ -22,8 +22,6 @@ from tiewise.errors import InputError, TiewiseError, name_memory_errors
 from tiewise.io.compression import PathLike, Reread, check_expansion
 from tiewise.results.optional import need
 
-__all__ = ["read_tensors"]
-
 #: The types of safetensors, by the names that NumPy and ml_dtypes use.
 DTYPES = {
     "BOOL": "bool",

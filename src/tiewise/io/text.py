@@ -23,8 +23,6 @@ from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io.formats import RETURN_ADVICE, Layout, describe_width, has_inner_return, is_nonzero
 
-__all__ = ["Columns", "Problems", "find_not_utf8", "line_blocks", "list_blocks", "parse", "read_columns", "reader"]
-
 BLOCK = 1 << 20  # bytes that are counted at a time: their rows and ids stay in the cache
 MAX_LINE = 1 << 30  # bytes of a line
 MAX_PROBLEMS = 10

@@ -18,8 +18,6 @@ from tiewise.data.columns import Codes as Ints
 from tiewise.data.columns import Floats
 from tiewise.io.formats import has_inner_return, is_nonzero
 
-__all__ = ["Block", "Codes"]
-
 Cells = NDArray[Any]  # (n_rows,): a column of a block, of fixed width or, if an id is long, of bytes objects
 
 MAX_WIDTH = 128  # bytes; a column with longer cells becomes bytes objects: cells of fixed width would waste memory

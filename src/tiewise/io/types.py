@@ -11,8 +11,6 @@ from tiewise.io.compression import PathLike
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["QrelsLike", "RunLike"]
-
 
 class ArrowStream(Protocol):
     """An Arrow table, or a data frame that exports one by the PyCapsule interface (pandas, polars, DuckDB …)."""

@@ -17,8 +17,6 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["find_vector_columns", "ids_to_list", "vectors_to_matrix"]
-
 ID_NAMES = ("id", "_id", *DOC_NAMES, *QUERY_NAMES)
 VECTOR_NAMES = ("vector", "embedding", "embeddings", "vectors", "emb", "values")
 

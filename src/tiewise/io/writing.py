@@ -21,8 +21,6 @@ from tiewise.io.sources import as_qrels, as_run
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
 
-__all__ = ["write_qrels", "write_run"]
-
 Writer = Callable[[], Iterable[bytes]]
 
 # Characters that an id cannot contain between tabs, and between blanks; a lone surrogate has no UTF-8.

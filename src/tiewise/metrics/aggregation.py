@@ -21,8 +21,6 @@ from tiewise.data.columns import Floats
 if TYPE_CHECKING:
     from tiewise.metrics.estimate import Estimate, Estimates, OverQueries
 
-__all__ = ["GEOMETRIC_MEAN", "MEAN", "SUM", "Aggregation", "sum_over_queries"]
-
 
 def sum_over_queries(values: Floats) -> Floats:
     """The sum over queries, which are the first axis. All means use it: equal additions keep E within its range."""

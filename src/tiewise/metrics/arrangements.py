@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["Arrangements", "arrange"]
-
 #: The most arrangements that are enumerated, and the most documents in all of them together.
 MAX_ARRANGEMENTS, MAX_SLOTS = 2000, 40_000
 

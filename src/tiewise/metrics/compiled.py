@@ -24,8 +24,6 @@ from tiewise.ties.counted import CompiledLists, Counted
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["Statistics", "can_compute", "compute_statistics", "longest_list", "tables_of"]
-
 #: The forms of terms, as src/measures numbers them.
 FORMS = ("sum", "average precision", "first")
 #: The length of a list that is longer than any.

@@ -18,8 +18,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["LastGroups", "reaches_last_group", "untie_last_group"]
-
 
 def reaches_last_group(measure: Measure, grouped: GroupedJudgments) -> NDArray[np.bool_]:
     """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from tiewise.metrics.estimate import Estimate
     from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 
-__all__ = ["SAMPLING", "ListMeasure", "Measure", "Param", "Sampling", "check_size", "param"]
-
 
 class Sampling(NamedTuple):
     """How many random orders are drawn where a statistic cannot be computed, and from which seed."""

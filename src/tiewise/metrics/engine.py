@@ -38,22 +38,6 @@ from tiewise.ties.groups import TieGroups
 if TYPE_CHECKING:
     from tiewise.metrics.enumeration import Laws
 
-__all__ = [
-    "Parts",
-    "divisors",
-    "estimates",
-    "estimates_of",
-    "expected",
-    "group",
-    "group_means",
-    "linear_moments",
-    "mean_and_variance",
-    "moments",
-    "sum_payoffs",
-    "value",
-    "values_of",
-]
-
 #: About how many numbers a table of measures × documents may hold.
 TABLE = 1 << 16
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from tiewise.metrics.engine import Parts
     from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
-__all__ = ["Laws", "Moves", "enumerate_orders", "find_laws", "find_outcomes", "sample_orders"]
-
 #: About how many documents the random orders of one measure may move: with more documents fewer orders are drawn.
 MOVED_DOCUMENTS = 40_000_000
 #: The fewest random orders.

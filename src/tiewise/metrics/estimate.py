@@ -27,19 +27,6 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from tiewise.results.model import Section, Table
 
-__all__ = [
-    "BOUND",
-    "EXACT",
-    "EXACT_METHOD",
-    "SAMPLED",
-    "Bounds",
-    "Estimate",
-    "Estimates",
-    "Method",
-    "Methods",
-    "OverQueries",
-]
-
 #: How a statistic was found, from the strongest to the weakest: it is exact; the extremes lie within it; it is that of
 #: random orders.
 WORDS = ("exact", "bound", "sampled")

@@ -25,8 +25,6 @@ from tiewise.ties.groups import TieGroups
 if TYPE_CHECKING:
     from tiewise.metrics.subtopics import SubtopicJudgments
 
-__all__ = ["GroupBlock", "GroupSums", "GroupedJudgments", "Order", "Stack", "select_queries"]
-
 #: How many groups of any sizes may have together in one block.
 SMALL_BLOCK = 1 << 12
 #: Gains beyond 2 to the power of this, up or down, are not squared as they are.

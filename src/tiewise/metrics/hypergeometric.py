@@ -7,8 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["hypergeometric", "hypergeometric_window", "is_possible", "mean_reciprocals"]
-
 
 def is_possible(size: ArrayLike, marked: ArrayLike, drawn: ArrayLike) -> NDArray[np.bool_]:
     """Whether h = 0, 1, 2 … marked items can be among those drawn, (n_groups, n_h).

@@ -16,8 +16,6 @@ from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure
 
-__all__ = ["MeasureLike", "measure", "measures", "parse", "parse_all", "split_names"]
-
 #: A measure or its name.
 MeasureLike = Measure | str
 M = TypeVar("M", bound=Measure)

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["BLOCK", "alike", "heads", "padded", "row_sum", "safe_divide", "segment_sum"]
-
 #: How many numbers a block may hold.
 BLOCK = 1 << 20
 

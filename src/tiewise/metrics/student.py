@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import atan, cos, exp, lgamma, log, pi, sin, sqrt
 
-__all__ = ["t_quantile"]
-
 NORMAL_QUANTILE = 1.959963984540054  #: of the normal distribution, 97.5 %
 MANY = 300  #: from so many degrees of freedom on, the expansion is exact to twelve digits
 

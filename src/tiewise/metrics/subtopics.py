@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from tiewise.metrics.catalogue.parts import Binary
     from tiewise.metrics.definition import Measure
 
-__all__ = ["SubtopicJudgments"]
-
 
 class SubtopicJudgments:
     """The tie groups of some queries with the labels for each of their subtopics.

@@ -22,8 +22,6 @@ from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, TrecName
 from tiewise.results.optional import installed
 from tiewise.ties.orders import ORDERS
 
-__all__ = ["TOOLS", "Rule", "Tool", "rule_for", "task_drops_self", "tool_for"]
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -16,11 +16,6 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.results.wording import count_noun
 
-__all__ = [
-    *("LONG_MAX", "NAMES", "NEW_NAMES", "NICKNAMES", "OUT_OF_SCOPE", "TrecName"),
-    *("name_of", "parse_long", "parse_name", "split_name"),
-]
-
 NUMBER = r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
 
 

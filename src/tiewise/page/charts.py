@@ -16,8 +16,6 @@ from tiewise.figures.theme import FAINT, GREY, INK, PALETTE
 from tiewise.metrics.definition import Measure
 from tiewise.results.optional import need
 
-__all__ = ["CUTOFFS", "brackets", "curve", "forest", "losses"]
-
 #: The cutoffs of curves.
 CUTOFFS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 50, 100)
 

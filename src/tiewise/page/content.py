@@ -42,8 +42,6 @@ from tiewise.page.protocol_section import ProtocolLike, resolve_protocol
 from tiewise.page.tie_orders import replay_query
 from tiewise.results.wording import MIN_WIDTH, join_names, list_examples
 
-__all__ = ["PageContent", "collect_content"]
-
 #: The most runs of a page. Up to ALL_PAIRS runs, all pairs are compared; with more, each run with the first.
 MAX_RUNS, ALL_PAIRS = 50, 16
 #: How many queries are shown in many orders of their ties.

@@ -10,8 +10,6 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["PrecisionFamily", "find_families"]
-
 #: The words for a precision in names, by its number of bits; of equal bits, the one with more digits first.
 _WORDS = {
     64: "float64 fp64 f64 double",

@@ -14,8 +14,6 @@ from tiewise.figures.protocols import first_rows
 from tiewise.io.compression import PathLike, opened
 from tiewise.ties.orders import name_order
 
-__all__ = ["ProtocolLike", "resolve_protocol"]
-
 #: A protocol, what its `to_dict` gave, or a JSON file with it.
 ProtocolLike: TypeAlias = "Protocol | Mapping[str, Any] | PathLike"
 

@@ -43,8 +43,6 @@ from tiewise.results.wording import PLAIN, add_zeros, escape_controls, format_pe
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["check_path", "render_page", "save_page", "write_page"]
-
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 
 

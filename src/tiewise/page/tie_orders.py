@@ -24,8 +24,6 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.counting import count_ties
 from tiewise.ties.orders import group_rows, random_priorities
 
-__all__ = ["RANDOM_ORDERS", "SHOWN_RANKS", "STOPS", "replay_query"]
-
 #: How many random orders are sampled, and how many of them, evenly by their value, become stops of the slider.
 RANDOM_ORDERS, STOPS = 99, 19
 #: The most ranks that are shown document by document.

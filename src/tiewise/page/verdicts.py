@@ -10,15 +10,6 @@ from tiewise.metrics.estimate import Estimate
 from tiewise.results.estimates import describe_range, is_wide
 from tiewise.results.wording import PLAIN, count_noun, format_percent, join_names
 
-__all__ = [
-    "answer_on_queries",
-    "answer_on_ties",
-    "describe_other_leaders",
-    "describe_precision",
-    "verdict_on_one",
-    "verdict_on_several",
-]
-
 
 def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
     """The verdict on one run.

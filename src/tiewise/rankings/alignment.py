@@ -25,8 +25,6 @@ from tiewise.rankings.tie_orders import Parts, make_bounds, over_orders, sum_var
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights
 from tiewise.ties.pairs import PairGroups
 
-__all__ = ["compute_rba", "rba"]
-
 
 def rba(
     x: RankingLike,

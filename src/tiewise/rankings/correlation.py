@@ -22,8 +22,6 @@ from tiewise.rankings.tie_orders import Parts, make_estimate, over_orders
 from tiewise.results.wording import list_examples
 from tiewise.ties.pairs import PairGroups
 
-__all__ = ["PairCounts", "Tau", "TauAP", "compute_tau", "compute_tau_ap", "count_pairs", "tau", "tau_ap"]
-
 
 @dataclass(frozen=True, repr=False)
 class Tau(Estimate):

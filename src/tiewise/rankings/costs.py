@@ -18,8 +18,6 @@ from tiewise.errors import InputError
 from tiewise.io.compression import PathLike, opened
 from tiewise.results.wording import list_examples
 
-__all__ = ["RERANK", "Costs", "StageCosts", "read_costs"]
-
 RERANK = "rerank"  #: the key of the second stage's cost for one document
 
 Depth = int | None  # None: the whole list

@@ -27,8 +27,6 @@ from tiewise.rankings.tie_orders import Parts, make_estimate, mean_at_larger_ran
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, difference_table
 from tiewise.ties.pairs import PairGroups
 
-__all__ = ["MED", "compute_med", "med_rbp"]
-
 
 @dataclass(frozen=True, repr=False)
 class MED(Estimate):

@@ -50,8 +50,6 @@ from tiewise.results.wording import (
 )
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["STAGE_COLUMNS", "STAGE_KEYS", "Stages", "stages"]
-
 T = TypeVar("T")
 
 ATOL = 1e-12  # smaller differences are rounding

@@ -23,8 +23,6 @@ from tiewise.rankings.tie_orders import Parts, make_bounds, mean_at_larger_rank,
 from tiewise.rankings.weights import WeightTable, check_phi, weight_table
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["compute_rbo", "rbo", "sum_unseen"]
-
 
 def rbo(
     x: RankingLike, y: RankingLike, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average"

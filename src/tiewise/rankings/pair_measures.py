@@ -20,8 +20,6 @@ from tiewise.rankings.tie_orders import Parts
 from tiewise.rankings.weights import Weights
 from tiewise.ties.pairs import PairGroups
 
-__all__ = ["MED_RBP", "PARTS", "RBA", "RBO", "RBR", "PairMeasure", "list_pair_measures"]
-
 #: What is known of a pair, in the order in which it is shown.
 PARTS = ("value", "lower", "upper", "extrapolated")
 

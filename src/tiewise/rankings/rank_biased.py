@@ -34,8 +34,6 @@ from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.pairs import PairGroups
 
-__all__ = ["compute_rbr", "rbp", "rbr", "set_size"]
-
 
 def rbp(
     ranking: RankingLike,

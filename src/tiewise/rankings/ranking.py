@@ -20,11 +20,6 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = [
-    *("Edge", "Gains", "Ranking", "RankingLike"),
-    *("as_ranking", "check_depth", "check_gains", "cut_mask", "pair_rankings"),
-]
-
 Item = Hashable
 RankingLike = str | Iterable[Item | Collection[Item]]  #: anything that `Ranking` takes; a Ranking is one too
 Gains = Mapping[Any, float]  #: {item: gain}; items without a gain are unjudged

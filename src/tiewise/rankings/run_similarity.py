@@ -38,8 +38,6 @@ from tiewise.results.view import View
 from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["SIMILARITY_COLUMNS", "SIMILARITY_KEYS", "RunPair", "Similarity", "similarity"]
-
 T = TypeVar("T")
 Part = Literal["score", "value", "lower", "upper", "extrapolated"]
 Statistic = Literal["expected", "minimum", "maximum"]

@@ -21,8 +21,6 @@ from tiewise.metrics.segments import safe_divide
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains
 from tiewise.rankings.tie_orders import make_estimate
 
-__all__ = ["precision", "precision_at", "recall", "recall_at"]
-
 
 def precision(observed: Iterable[Any], reference: Iterable[Any]) -> float:
     """The share of an observed set that is in a reference set; 0 if it is empty (Moffat et al. 2024, Eq. 1).

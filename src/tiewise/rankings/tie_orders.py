@@ -16,8 +16,6 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.ties.pairs import PairGroups, RankedLists
 
-__all__ = ["Parts", "make_bounds", "make_estimate", "mean_at_larger_rank", "over_orders", "sum_variance"]
-
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
 #: minimum and the maximum. NaN where it is not defined.
 Parts = Mapping[str, Floats]

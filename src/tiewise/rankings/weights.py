@@ -23,22 +23,6 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.rankings.ranking import check_depth
 
-__all__ = [
-    "WeightTable",
-    "Weights",
-    "WeightsLike",
-    "as_weights",
-    "check_phi",
-    "difference_table",
-    "phi_for_discount",
-    "phi_for_reverse_rba",
-    "phi_for_weight",
-    "reversed_rba",
-    "tail_weight",
-    "top_weight",
-    "weight_table",
-]
-
 FloatOrArray = TypeVar("FloatOrArray", float, Floats)
 
 

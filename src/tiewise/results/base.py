@@ -17,8 +17,6 @@ from tiewise.results.view import View
 if TYPE_CHECKING:  # results are made more often than they are shown
     from tiewise.results.model import Section, Table
 
-__all__ = ["Result"]
-
 
 class Result:
     """A result that converts to a data frame, plain values, JSON, Markdown, LaTeX, text and HTML."""

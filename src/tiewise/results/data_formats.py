@@ -10,8 +10,6 @@ from typing import Any
 
 from tiewise.results.model import Table
 
-__all__ = ["render_csv", "render_json", "render_json_lines", "render_tsv", "round_floats"]
-
 
 def render_tsv(table: Table, digits: int | None = None) -> str:
     """The rows as TSV; `digits` after the point, or numbers in full precision.

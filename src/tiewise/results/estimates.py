@@ -15,22 +15,6 @@ from tiewise.results.model import CUT, MAX_ROWS, Bar, Cell, Column, Section, Tab
 from tiewise.results.view import View
 from tiewise.results.wording import MISSING, PLAIN, NumberFormat, format_value, format_z
 
-__all__ = [
-    "STATISTICS",
-    "describe_range",
-    "draw",
-    "drop_empty",
-    "estimate_section",
-    "format_measured",
-    "format_statistic",
-    "format_ties",
-    "is_wide",
-    "record_table",
-    "shows_ties",
-    "statistic_cells",
-    "statistic_columns",
-]
-
 #: The columns of an estimate by name: what people read above each, and whether a table has it by default.
 STATISTICS = {
     "expected": ("value", True),

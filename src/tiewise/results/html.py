@@ -14,8 +14,6 @@ from typing import Any
 from tiewise.results.model import MAX_ROWS, Bar, Code, Column, Paragraph, Part, Section, Table, cell_of
 from tiewise.results.wording import PLAIN
 
-__all__ = ["draw_bar", "render_html", "render_table"]
-
 MAX_CHARACTERS = 100  # the most characters that are shown of a cell
 
 # Both stand out from white and from black, and all readers can tell them apart.

@@ -14,8 +14,6 @@ from tiewise._version import __version__
 from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
 from tiewise.results.wording import MINUS, MISSING, add_zeros, escape_controls
 
-__all__ = ["escape_latex", "fits_page", "render_latex"]
-
 _SPECIAL = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from tiewise.results.model import Cell, Code, Paragraph, Part, Section, Table
 from tiewise.results.wording import escape_controls
 
-__all__ = ["render_markdown"]
-
 
 def render_markdown(section: Section) -> str:
     """A section as Markdown that ends with a line break."""

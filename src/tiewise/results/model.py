@@ -17,24 +17,6 @@ from tiewise.errors import InputError
 from tiewise.results.view import View
 from tiewise.results.wording import format_value
 
-__all__ = [
-    "BEST",
-    "MAX_ROWS",
-    "OPEN",
-    "PREVIEW_ROWS",
-    "Bar",
-    "Cell",
-    "Code",
-    "Column",
-    "Paragraph",
-    "Part",
-    "Section",
-    "Style",
-    "Table",
-    "cell_of",
-    "columns_of",
-]
-
 MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
 BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
 OPEN = "↑"  #: the mark of a value that another order of ties may put above the highest

@@ -11,8 +11,6 @@ from typing import Any
 
 from tiewise.errors import InputError, MissingExtraError
 
-__all__ = ["data_frame", "installed", "lazy_names", "names_in_stub", "need"]
-
 
 def installed(module: str) -> Any | None:
     """An optional module, or None."""

@@ -10,8 +10,6 @@ from tiewise.results.model import Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import format_value
 
-__all__ = ["Rows"]
-
 
 class Rows(Result, Sequence[Any]):
     """Rows that are dictionaries with the same keys; ``rows["score"]`` is a column, ``rows[0]`` a row.

@@ -10,8 +10,6 @@ from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Paragraph, Par
 from tiewise.results.view import WIDTH
 from tiewise.results.wording import LINE_WIDTH, escape_controls
 
-__all__ = ["render_text", "table_width", "text_width"]
-
 GAP, GROUP_GAP = 2, 3  # blanks between columns, and before a group of columns
 NAME_WIDTH = 24  # names are folded if a line is too long, but not below this width
 

@@ -7,8 +7,6 @@ from typing import Literal
 
 from tiewise.results.wording import NumberFormat
 
-__all__ = ["SUFFIXES", "WIDTH", "Format", "ListFormat", "TableFormat", "View"]
-
 TableFormat = Literal["table", "tsv", "csv", "json", "jsonl", "latex", "markdown", "parquet"]
 Format = Literal[TableFormat, "trec"]
 ListFormat = Literal["table", "tsv", "json", "markdown"]

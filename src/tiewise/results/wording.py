@@ -16,39 +16,6 @@ from math import floor
 from numbers import Integral, Real
 from typing import Any, Generic, TypeVar
 
-__all__ = [
-    "LINE_WIDTH",
-    "MAX_NAMED",
-    "MINUS",
-    "MIN_WIDTH",
-    "MISSING",
-    "PLAIN",
-    "SHORT",
-    "THREE",
-    "NumberFormat",
-    "add_zeros",
-    "cached_by_spelling",
-    "capitalize_first",
-    "count_noun",
-    "cut_lists_note",
-    "describe_chance",
-    "encodable",
-    "escape_controls",
-    "escape_lines",
-    "format_percent",
-    "format_ranks",
-    "format_share",
-    "format_value",
-    "format_z",
-    "join_names",
-    "list_examples",
-    "merge_notes",
-    "spell_command",
-    "spell_option",
-    "spelled_for_shell",
-    "trend_note",
-]
-
 T = TypeVar("T")
 
 LINE_WIDTH = 100  #: paragraphs on a terminal are not wider than this

@@ -21,8 +21,6 @@ from tiewise.data.native import native
 from tiewise.scoring.definition import thread_count
 from tiewise.scoring.spans import Indices
 
-__all__ = ["ApproximateScores", "Decided", "Thresholds"]
-
 Mask: TypeAlias = NDArray[np.bool_]
 
 #: How many scores are compared with one value in the time of one step of other work.

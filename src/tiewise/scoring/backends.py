@@ -23,21 +23,6 @@ from tiewise.results.optional import need
 from tiewise.results.wording import count_noun
 from tiewise.scoring.spans import Indices, Rows, numbers_of
 
-__all__ = [
-    "Array",
-    "Backend",
-    "NumpyBackend",
-    "TorchBackend",
-    "backend_of",
-    "check_numeric",
-    "device_backend",
-    "dtype_name",
-    "is_integer",
-    "is_low_precision",
-    "not_finite_error",
-    "scoring_backend",
-]
-
 Array: TypeAlias = Any  # a NumPy array or a torch tensor
 
 #: How the names begin of floating-point types with less precision than float32, in torch and ml_dtypes.

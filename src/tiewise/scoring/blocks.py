@@ -20,8 +20,6 @@ from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.options import require_int
 from tiewise.scoring.spans import Indices, Rows, numbers_of, split
 
-__all__ = ["Blocks", "QueryBlock", "Scorer"]
-
 
 class Scorer(ABC):
     """Scores of queries against documents, for any rows of both."""

@@ -22,8 +22,6 @@ from tiewise.scoring.host_functions import VectorBlock
 from tiewise.scoring.host_scorer import HostScorer, max_near
 from tiewise.scoring.spans import Indices
 
-__all__ = ["find_best"]
-
 
 def find_best(scorer: Scorer, blocks: Blocks, k: int) -> tuple[Indices, Indices, Floats]:
     """Queries, documents and scores of the k best of each query, and of all that tie with the k-th; best first."""

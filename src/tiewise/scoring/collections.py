@@ -44,8 +44,6 @@ from tiewise.ties.orders import group_rows
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["VECTOR_ORDERS", "Collection", "judged_scores", "rescore", "search", "tie_groups"]
-
 #: Documents: vectors, or files of them.
 DocsLike: TypeAlias = "VectorsLike | str | os.PathLike[str] | Sequence[str | os.PathLike[str]]"
 

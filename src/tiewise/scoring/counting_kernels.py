@@ -18,8 +18,6 @@ from typing import Any
 
 from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl, triton
 
-__all__ = ["MAX_COMPARISONS", "count", "count_by_search", "find_by_search", "find_tied"]
-
 #: The scores that a program reads, and its warps; chosen by measurement.
 BLOCK, WARPS = 2048, 1
 

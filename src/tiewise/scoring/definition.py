@@ -21,19 +21,6 @@ from tiewise.data.native import native
 from tiewise.results.optional import need
 from tiewise.scoring.spans import Indices, split
 
-__all__ = [
-    "KERNEL_LAYOUT",
-    "Rounding",
-    "SparseRows",
-    "dot_sums",
-    "float32_rounding",
-    "rounding_to",
-    "score_rounding",
-    "squared_distances",
-    "squared_norms",
-    "thread_count",
-]
-
 #: How many numbers NumPy multiplies at a time.
 CHUNK = 2**20
 

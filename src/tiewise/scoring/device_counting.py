@@ -19,9 +19,6 @@ from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.judgments import Slots
 from tiewise.scoring.spans import Indices
 
-__all__ = ["BestDocuments", "BlockCounts", "ScoreBlock", "gather_thresholds"]
-
-
 #: Documents, beside 3k/2, for which there is room while the k best are selected.
 SPARE_DOCUMENTS = 32
 

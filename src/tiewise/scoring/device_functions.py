@@ -14,8 +14,6 @@ from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.operands import Operand, ScoreTypes
 from tiewise.scoring.spans import Rows
 
-__all__ = ["DEVICE_FUNCTIONS", "Arithmetic", "Dot", "Tile"]
-
 #: A square below this part of ‖q‖² + ‖d‖² is computed again, from the difference of the vectors.
 CANCELLATION = 1e-6
 

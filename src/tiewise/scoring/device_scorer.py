@@ -27,8 +27,6 @@ from tiewise.scoring.host_scorer import overflow_remedy
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.spans import Indices, Rows, as_slice, key_of, length_of, round_up, split
 
-__all__ = ["MIN_TILE", "QUEUED_BLOCKS", "DeviceScorer", "gather_scores"]
-
 #: The smallest number of queries in a tile: for fewer, libraries use kernels for narrow matrices. A single query is
 #: scored alone on CUDA, where its products do not depend on the position of a document.
 MIN_TILE = 16

@@ -19,8 +19,6 @@ from tiewise.scoring.judgments import Slots
 from tiewise.scoring.spans import Indices, as_slice
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
-__all__ = ["DeviceTieCounts"]
-
 
 class _QueuedBlock(NamedTuple):
     """A block of queries whose counts are queued on the device."""

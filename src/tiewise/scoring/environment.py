@@ -20,8 +20,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-__all__ = ["ieee_arithmetic"]
-
 
 @contextmanager
 def ieee_arithmetic() -> Iterator[None]:

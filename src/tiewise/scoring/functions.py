@@ -38,8 +38,6 @@ from tiewise.scoring.quantised import Quantized
 from tiewise.scoring.spans import split
 from tiewise.scoring.storage import TokenVectors, VectorsLike
 
-__all__ = ["LEVELS", "head", "logit", "score"]
-
 #: What to rank by, for a model with a last linear layer, from the least to the most that is computed again.
 LEVELS = {
     "score": "the activation in float32, on the model's logits",

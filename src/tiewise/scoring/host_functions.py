@@ -27,8 +27,6 @@ from tiewise.scoring.backends import not_finite_error
 from tiewise.scoring.definition import Rounding, SparseRows, dot_sums, squared_distances, squared_norms, thread_count
 from tiewise.scoring.spans import Indices, Rows, numbers_of, segment_indices, split
 
-__all__ = ["FUNCTIONS", "Dot", "VectorBlock", "relative_error", "scale_rows"]
-
 #: How many numbers are kept at a time while pairs are scored by the definition.
 CHUNK = 2**22
 

@@ -28,8 +28,6 @@ from tiewise.scoring.host_functions import FUNCTIONS, Dot, VectorBlock, scale_ro
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.spans import Indices, Rows
 
-__all__ = ["HostScorer", "max_near", "overflow_remedy"]
-
 #: How many numbers of document vectors are copied at a time, to convert them or to score scattered pairs.
 CHUNK = 2**24
 

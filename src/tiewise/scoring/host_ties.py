@@ -15,8 +15,6 @@ from tiewise.scoring.host_scorer import HostScorer, max_near
 from tiewise.scoring.spans import Indices
 from tiewise.scoring.tie_counts import QueryBlockCounts, TieCounts
 
-__all__ = ["HostTieCounts"]
-
 
 class _HostBlockCounts(QueryBlockCounts):
     def __init__(self, counts: TieCounts, block: slice):

@@ -16,8 +16,6 @@ from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.scoring.spans import Indices
 
-__all__ = ["Ids", "IdsLike"]
-
 IdsLike: TypeAlias = Iterable[str | int] | NDArray[Any] | None
 
 POWERS_OF_TEN = 10 ** np.arange(19, dtype=np.int64)

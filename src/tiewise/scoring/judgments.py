@@ -18,8 +18,6 @@ from tiewise.scoring.blocks import Scorer
 from tiewise.scoring.ids import Ids
 from tiewise.scoring.spans import Indices, as_slice
 
-__all__ = ["Judgments", "Slots", "with_self"]
-
 
 class Judgments:
     """The judgments of the qrels with the rows of their queries and documents.

@@ -23,8 +23,6 @@ from tiewise.scoring.backends import Array, Backend, backend_of, is_integer, is_
 from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Bits, Codes, Sparse, Storage
 
-__all__ = ["Mask", "Operand", "ScoreTypes", "check_operands", "make_operand"]
-
 Mask: TypeAlias = ArrayLike | None
 
 #: Integer types whose products can be exact in float32.

@@ -10,11 +10,6 @@ import numpy as np
 
 from tiewise.errors import InputError
 
-__all__ = [
-    *("ACTIVATIONS", "FUNCTIONS", "HIGH_PRECISIONS", "PAIR_FUNCTIONS", "PRECISIONS", "SCORE_DTYPES"),
-    *("as_int", "check_choice", "check_pair_function", "check_precision", "require_int"),
-]
-
 #: Functions of logits, functions of a query and a document, and all of them.
 ACTIVATIONS = ("sigmoid", "softmax")
 PAIR_FUNCTIONS = ("dot", "cosine", "euclidean", "maxsim", "hamming")

@@ -21,8 +21,6 @@ from tiewise.scoring.definition import squared_norms
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.spans import split
 
-__all__ = ["KINDS", "Quantized", "pack_bits", "quantize", "unpack_bits"]
-
 #: How many values a dimension can have.
 KINDS = {"int8": 256, "int4": 16, "binary": 2}
 DIMS_PER_BYTE = {"int8": 1, "int4": 2, "binary": 8}

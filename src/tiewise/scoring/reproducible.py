@@ -23,8 +23,6 @@ from tiewise.scoring.host_scorer import HostScorer
 from tiewise.scoring.operands import Operand
 from tiewise.scoring.spans import Indices, Rows, key_of, numbers_of, split
 
-__all__ = ["ReproducibleScorer"]
-
 #: How many numbers are multiplied in float64 at a time.
 CHUNK = 2**27
 

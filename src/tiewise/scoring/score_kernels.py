@@ -16,8 +16,6 @@ tl: Any = None
 with suppress(ImportError):
     triton, tl = import_module("triton"), import_module("triton.language")
 
-__all__ = ["gather", "kernel", "kernel_arguments", "load_scores", "scale", "tl", "triton"]
-
 #: The products that a program scales, and the scores that it gathers.
 SCALED, GATHERED = 4096, 128
 

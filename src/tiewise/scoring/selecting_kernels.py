@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from tiewise.scoring.score_kernels import kernel, kernel_arguments, load_scores, tl
 
-__all__ = ["Selection", "can_select", "lowest_equal_key", "unpack_keys"]
-
 #: The scores that a program reads, one chunk or several.
 BLOCK = 2048
 

@@ -8,8 +8,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Indices", "Rows", "as_slice", "key_of", "length_of", "numbers_of", "round_up", "segment_indices", "split"]
-
 Indices: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = slice | Indices
 

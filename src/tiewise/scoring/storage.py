@@ -23,9 +23,6 @@ from tiewise.scoring.backends import Array, Backend, NumpyBackend, backend_of, c
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
 from tiewise.scoring.spans import Indices, Rows, segment_indices, split
 
-__all__ = ["Shards", "Sparse", "Storage", "TokenVectors", "VectorsLike", "copy_rows", "make_storage"]
-
-
 #: How many rows are copied to a device at a time.
 COPIED_ROWS = 65_536
 

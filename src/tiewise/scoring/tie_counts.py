@@ -19,8 +19,6 @@ from tiewise.scoring.judgments import Judgments, Slots
 from tiewise.scoring.spans import Indices
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["QueryBlockCounts", "TieCounts"]
-
 
 class TieCounts:
     """Counts for each judgment and each query of the qrels.

@@ -21,8 +21,6 @@ from tiewise.scoring.backends import Array, Backend, NumpyBackend
 from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Shards, Storage, TokenVectors, copy_rows, make_storage
 
-__all__ = ["ParquetVectors", "is_path", "open_vectors", "read_matrix"]
-
 #: The names of the arrays in a file with several: the vectors, their ids, and for token vectors the lengths of rows.
 VECTORS, IDS, LENGTHS = "docs", "doc_ids", "lengths"
 

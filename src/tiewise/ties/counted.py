@@ -25,8 +25,6 @@ from tiewise.ties.fingerprints import Fingerprints, fingerprint_rows
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["DTYPES", "EXAMPLES", "CompiledLists", "Counted", "Request", "RunSource", "count_lists"]
-
 #: The score types that known tools use: "float64" are the scores as they are.
 DTYPES = ("float64", "float32")
 #: Queries and documents that are kept for messages.

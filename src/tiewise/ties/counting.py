@@ -22,8 +22,6 @@ from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import NO_RANKS, check_orders
 
-__all__ = ["count_ties"]
-
 
 def count_ties(
     qrels: Qrels,

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 
 from tiewise.data.runs import Run
 
-__all__ = ["Fingerprints", "fingerprint", "fingerprint_ids", "fingerprint_rows", "sample_limit"]
-
 Fingerprints = NDArray[np.uint64]
 
 START, FACTOR, BITS = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, (1 << 64) - 1

@@ -24,8 +24,6 @@ from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 from tiewise.ties.shards import Counts, Total
 
-__all__ = ["CondensedEnd", "TieGroups"]
-
 
 class CondensedEnd(NamedTuple):
     """The last tie groups of condensed lists, from which unjudged documents are removed; arrays are (n_queries,)."""

@@ -20,12 +20,6 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
-__all__ = [
-    *("NO_RANKS", "ORDERS", "ORDER_NAMES", "TOOL_ORDERS"),
-    *("Hashes", "RandomPlaces", "arrange_ties", "check_orders", "group_rows", "hash_names", "name_order"),
-    *("random_priorities", "random_shares"),
-]
-
 Hashes = NDArray[np.uint64]
 
 #: What the orders in which a tool may list tied documents are called in a sentence.

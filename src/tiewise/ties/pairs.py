@@ -19,8 +19,6 @@ from tiewise.data.columns import Codes, Floats, encode, positions, ranges
 from tiewise.data.runs import Run
 from tiewise.ties.orders import group_rows
 
-__all__ = ["PairGroups", "RankedLists", "UnmatchedGroups"]
-
 BLOCK = 1 << 17  # rows of both rankings that `PairGroups.blocks` pairs at a time
 
 

@@ -11,9 +11,6 @@ from tiewise.ties.counting import count_ties
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
-__all__ = ["notation"]
-
-
 #: A bracket, a label, a document that was not judged, or one that is relevant for subtopics.
 TOKEN = re.compile(r"[()\d-]|[a-z]|\{[a-z]+\}")
 

@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["Counts", "Total"]
-
 Small = NDArray[np.integer[Any]]  # whole numbers from 0 on, in the smallest type that holds them
 
 

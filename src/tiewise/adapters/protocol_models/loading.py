@@ -26,8 +26,6 @@ from tiewise.io.compression import PathLike
 from tiewise.results.optional import need
 from tiewise.results.wording import spell_option
 
-__all__ = ["KINDS", "Loader", "check_told", "find_kind", "find_model", "takes_instruction"]
-
 KINDS = ("bi-encoder", "cross-encoder", "classifier", "yes-no")
 #: What can be written before or around a text, for each kind.
 PROMPTS = {"bi-encoder": ("query", "document"), "yes-no": ("before", "after", "question")}

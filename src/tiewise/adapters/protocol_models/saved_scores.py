@@ -17,8 +17,6 @@ from tiewise.io.compression import PathLike, remove_stale, save
 from tiewise.results.optional import need
 from tiewise.results.wording import spell_option
 
-__all__ = ["SavedScores"]
-
 Tensors = dict[str, Any]
 AGAIN = "Delete it, and it is computed again."
 

@@ -24,8 +24,6 @@ from tiewise.io import read_qrels, read_run
 from tiewise.io.compression import PathLike, opened
 from tiewise.results.optional import need
 
-__all__ = ["TextCollection", "reaching_the_hub", "read_collection"]
-
 CONTENTS = "A data folder has queries.jsonl, corpus.jsonl, qrels.* and, for reranking, candidates.*"
 #: The splits of a data set of the hub, the first that there is.
 SPLITS = ("test", "dev", "validation")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from ray import ObjectRef
     from ray.data import Dataset
 
-__all__ = ["Workers", "add_counts", "connect", "load_blocks"]
-
 Answer: TypeAlias = tuple[ShardSummary | InputError, ShardCounts]
 
 TIMEOUT = 10.0  # seconds that a cluster may take to answer

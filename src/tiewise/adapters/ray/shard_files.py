@@ -15,8 +15,6 @@ from typing import NoReturn, TypeAlias
 from tiewise.errors import InputError
 from tiewise.io.compression import is_pattern
 
-__all__ = ["ShardPaths", "list_shards"]
-
 ShardPaths: TypeAlias = str | os.PathLike[str] | Iterable[str | os.PathLike[str]]
 
 EFFECTIVE_IDS = os.access in os.supports_effective_ids  # not on Windows

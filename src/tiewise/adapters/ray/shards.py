@@ -32,8 +32,6 @@ from tiewise.ties.shards import Counts, Total, small
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["RunCounter", "Shard", "ShardCounter", "ShardCounts", "ShardSummary", "ShardedRun", "merge_shards"]
-
 Shard: TypeAlias = "str | pyarrow.Table"
 ShardCounts: TypeAlias = Mapping[str, Counts]  # by score type
 

@@ -33,8 +33,6 @@ from tiewise.ties.shards import Counts, small
 if TYPE_CHECKING:
     import pyarrow
 
-__all__ = ["QueryVectors", "VectorCounter", "Vectors", "read_query_vectors"]
-
 QueryVectors: TypeAlias = "str | os.PathLike[str] | pyarrow.Table | tuple[Sequence[Any], ArrayLike]"
 
 

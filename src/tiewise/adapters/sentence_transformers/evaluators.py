@@ -19,8 +19,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.wording import count_noun, list_examples
 
-__all__ = ["RerankingEvaluator", "RetrievalEvaluator"]
-
 STATISTICS = ("expected", "minimum", "maximum", "bias")
 
 

@@ -22,8 +22,6 @@ from tiewise.adapters.replicas import Change, make_replica
 from tiewise.adapters.transformers import Reranker, Scores
 from tiewise.errors import InputError
 
-__all__ = ["CrossEncoderReranker", "Head"]
-
 
 class Head:
     """The head of a CrossEncoder: a classifier, the tokens yes and no of a language model, or a Dense module.

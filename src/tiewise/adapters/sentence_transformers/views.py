@@ -18,8 +18,6 @@ from tiewise.adapters.sentence_transformers.heads import CrossEncoderReranker, H
 from tiewise.adapters.transformers import Scores
 from tiewise.results.optional import need
 
-__all__ = ["CrossEncoderView", "SentenceTransformerView", "package"]
-
 
 def package() -> Any:
     """sentence-transformers, imported when it is first used."""

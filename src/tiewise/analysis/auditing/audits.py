@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from tiewise.analysis.auditing.sections import Audits
     from tiewise.results.model import Section, Table
 
-__all__ = ["AUDIT_COLUMNS", "AUDIT_KEYS", "CUTOFFS", "Audit", "audit"]
-
 #: The cutoffs at which ties are counted.
 CUTOFFS = (1, 5, 10, 20, 50, 100, 1000)
 

@@ -18,8 +18,6 @@ from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
 from tiewise.caching import cached_property
 from tiewise.results.wording import format_percent
 
-__all__ = ["LIBRARIES", "MIN_ROWS", "PROBLEMS", "Evidence", "Remedy", "collect_evidence"]
-
 MIN_ROWS = 50  # fewer rows are an example, not a run
 IDENTICAL_SHARE = 0.9  # of tied rows: from this share on, identical documents are the cause
 

@@ -29,8 +29,6 @@ from tiewise.metrics.names import parse
 from tiewise.results.estimates import is_wide
 from tiewise.results.wording import MIN_WIDTH, SHORT, NumberFormat, format_percent, join_names
 
-__all__ = ["GRADES", "Effect", "Grade", "Reversal", "find_reversals", "grade_ties", "gravest_effect", "measure_effects"]
-
 Grade = Literal["none", "harmless", "changes_number", "changes_winner", "unknown"]
 
 #: The grades in words, and what each means; from the least to the gravest.

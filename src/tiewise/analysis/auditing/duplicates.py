@@ -13,8 +13,6 @@ from tiewise.data.columns import Floats, identifier, to_host
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
 
-__all__ = ["count_identical_rows", "number_vectors"]
-
 
 def count_identical_rows(ties: TieStatistics, vectors: Any) -> int:
     """How many tied rows are tied only with documents of the same vector; a document without a vector differs from all.

@@ -22,8 +22,6 @@ from tiewise.analysis.auditing.quantization import LOG10_ALPHA
 from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Preimage, Transformation
 from tiewise.data.columns import Floats
 
-__all__ = ["EvenSteps", "find_even_steps"]
-
 LOG10_ALPHA_OF_LIST = -6.0  # the significance level for a single list
 RANGES = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # parts of the range of a list
 OF_LISTS = [one for one in UP_TO_SCALE if one.name in ("scaling", "exp", "sigmoid")]  # exp: a softmax over a list

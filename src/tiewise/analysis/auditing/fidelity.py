@@ -20,8 +20,6 @@ from tiewise.results.model import Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import NumberFormat, format_percent, list_examples
 
-__all__ = ["Fidelity", "measure_fidelity"]
-
 PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
 MIN_GAP = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
 MIN_RBO = 0.95  # below this, a run does not rank as its reference does

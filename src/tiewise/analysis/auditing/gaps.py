@@ -17,8 +17,6 @@ from tiewise.analysis.auditing.grids import FLOAT32
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["BY_CHANCE", "measure_small_gaps"]
-
 BY_CHANCE = 0.6  # from this share of the expected small gaps on, rounding did not make the ties
 MIN_EXPECTED = 10  # small gaps that must be expected for the share to mean anything
 NEIGHBOURS = 4  # on either side: the gaps with which a gap is compared

@@ -31,8 +31,6 @@ from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Preimage,
 from tiewise.data.columns import Codes, Floats
 from tiewise.results.wording import capitalize_first, format_percent
 
-__all__ = ["LOG10_ALPHA", "Quantization", "ScoreGrid", "find_quantization", "infer_score_grid"]
-
 LOG10_ALPHA = -12.0  # the significance level of every test here: a false positive rate of 10^-12
 DECISIVE = 3.0  # log10: of two hypotheses, one is chosen if the scores are a thousand times as likely under it
 MIN_TIED_SHARE = 0.9  # of distinct tied scores that must fit a quantisation; the others may come from elsewhere

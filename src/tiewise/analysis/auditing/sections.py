@@ -32,8 +32,6 @@ from tiewise.results.wording import (
 )
 from tiewise.ties.orders import ORDER_NAMES
 
-__all__ = ["Audits"]
-
 EXAMPLES = 3  # of the largest tie groups
 #: Attributes that `explain` shows.
 COUNTS = (

@@ -15,8 +15,6 @@ from tiewise.analysis.auditing.grids import BLOCK_SIZE, Grid
 from tiewise.data.columns import Codes, Floats, project, sort_lists
 from tiewise.data.runs import Run
 
-__all__ = ["Pile", "SizeBin", "TieExample", "TieStatistics"]
-
 MAX_LISTS = 200  # lists that are tested one by one
 MAX_GROUPS = 300_000  # about the number of groups in a sample
 MAX_EXAMPLES = 5  # of the largest groups, and of the documents in each

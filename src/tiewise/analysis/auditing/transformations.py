@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 
-__all__ = ["TRANSFORMATIONS", "UP_TO_SCALE", "Preimage", "Transformation"]
-
 
 class Preimage(NamedTuple):
     """The numbers from which scores were made: each lies within `margin` of `value`."""

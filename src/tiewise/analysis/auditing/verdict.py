@@ -13,8 +13,6 @@ from tiewise.analysis.auditing.consequences import Effect, Grade, Reversal, grad
 from tiewise.analysis.auditing.fidelity import Fidelity
 from tiewise.results.wording import capitalize_first, count_noun, format_percent
 
-__all__ = ["decide_verdict"]
-
 MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
 TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cutoffs up to this rank
 MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted

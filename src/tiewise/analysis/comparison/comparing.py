@@ -31,8 +31,6 @@ from tiewise.ties.counted import RunSource
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["DEFAULT_MEASURES", "check_options", "compare"]
-
 #: One measure: each further one makes intervals wider and p-values larger.
 DEFAULT_MEASURES = ("nDCG@10",)
 

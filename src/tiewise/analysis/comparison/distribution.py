@@ -17,8 +17,6 @@ from tiewise.data.columns import Floats
 from tiewise.metrics.segments import segment_sum
 from tiewise.ties.orders import random_shares
 
-__all__ = ["Distribution", "Probabilities", "add_distributions", "compare_distributions"]
-
 #: The most terms of one convolution: the values of one distribution times those of the other.
 MAX_TERMS = 1 << 18
 

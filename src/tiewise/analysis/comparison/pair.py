@@ -22,8 +22,6 @@ from tiewise.results.rows import Rows
 from tiewise.results.view import View
 from tiewise.results.wording import SHORT, format_percent, format_share, join_names
 
-__all__ = ["QUERIES_QUESTION", "TIES_QUESTION", "Answers", "PairComparison"]
-
 TIES_QUESTION, QUERIES_QUESTION = "In every order of ties?", "Shown?"
 
 ONE_QUERY = "One query is no evidence about other queries"

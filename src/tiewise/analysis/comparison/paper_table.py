@@ -22,8 +22,6 @@ from tiewise.results.wording import NumberFormat, capitalize_first, count_noun, 
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
 
-__all__ = ["Intervals", "paper_section"]
-
 Intervals = Literal["ties", "queries"]
 BELOW: dict[Intervals, str] = {
     "ties": "Below: lowest and highest value over the orders of ties",

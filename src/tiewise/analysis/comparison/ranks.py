@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Codes, Floats
 
-__all__ = ["RankRanges", "rank_in_one_order", "rank_independently"]
-
 
 @dataclass(frozen=True)
 class RankRanges:

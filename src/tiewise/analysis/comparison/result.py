@@ -43,8 +43,6 @@ from tiewise.results.rows import Rows
 from tiewise.results.view import View
 from tiewise.results.wording import MAX_NAMED, NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 
-__all__ = ["COMPARISON_COLUMNS", "MAX_SYSTEMS", "Compared"]
-
 #: The most systems of which `pairs` has every pair, and the most pairs that are kept in memory.
 MAX_SYSTEMS, MAX_CACHED = 200, 2000
 #: The most systems whose ranks in one order for all runs are found pair by pair.

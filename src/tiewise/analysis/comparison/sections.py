@@ -37,8 +37,6 @@ from tiewise.results.wording import (
 if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
 
-__all__ = ["comparison_section", "pair_section"]
-
 MAX_SEARCHED = 10  #: up to this many systems, all pairs are searched for tools that disagree, and listed on demand
 MAX_COLUMNS = 5  #: the most systems that the table of tools has
 MIN_DIGITS, MAX_DIGITS = 3, 6

@@ -24,8 +24,6 @@ from tiewise.metrics.enumeration import Moves, enumerate_orders
 from tiewise.metrics.segments import segment_sum
 from tiewise.ties.orders import Hashes, group_rows, hash_names, random_priorities
 
-__all__ = ["Component", "TiedDocuments", "enumerate_components", "link_groups"]
-
 #: About how many documents all sampled orders may sort, beyond the least number of orders.
 MIN_SAMPLES, SORTED_DOCS = 200, 100_000_000
 #: The most documents among which components are looked for, and the most of which orders are sampled.

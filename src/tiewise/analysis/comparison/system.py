@@ -31,8 +31,6 @@ from tiewise.metrics.tool_rules import TOOLS, Rule
 from tiewise.ties.counted import DTYPES, Counted
 from tiewise.ties.orders import ORDER_NAMES, TOOL_ORDERS
 
-__all__ = ["Aligned", "PrintedValue", "System", "align"]
-
 
 class PrintedValue(NamedTuple):
     """What a tool prints for a run."""

@@ -27,8 +27,6 @@ from tiewise.data.columns import Floats
 from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.estimate import Estimate, Method
 
-__all__ = ["Orders", "TieOutcome", "analyze_tie_orders"]
-
 Orders = Literal["independent", "per-query", "shared"]
 
 

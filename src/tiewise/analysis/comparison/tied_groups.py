@@ -16,8 +16,6 @@ from tiewise.metrics.engine import Parts, expected, value
 from tiewise.metrics.enumeration import find_outcomes, sample_orders
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 
-__all__ = ["TiedGroups"]
-
 #: A measure with more tie groups than this is not enumerated.
 MAX_GROUPS = 1000
 #: The fewest random orders of one run, and the fewest draws from the distributions of its tie groups, which are cheap.

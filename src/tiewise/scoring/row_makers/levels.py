@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from tiewise.errors import InputError
 from tiewise.scoring import functions
 
-__all__ = ["LEVELS", "name_row", "resolve_levels"]
-
 #: The model's own scores, and the levels of `tiewise.scoring`: what is computed again increases.
 LEVELS = ("native", *functions.LEVELS)
 

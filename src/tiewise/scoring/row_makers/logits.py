@@ -19,8 +19,6 @@ from tiewise.scoring.functions import exp_log_softmax, head, logit, require_clas
 from tiewise.scoring.ids import IdsLike
 from tiewise.scoring.row_makers.levels import LEVELS, name_row, resolve_levels
 
-__all__ = ["FUNCTIONS", "logits"]
-
 #: How a model makes a score of its logits.
 FUNCTIONS = ("sigmoid", "softmax", "log_softmax", "identity")
 #: The row of the model in float32.

@@ -15,8 +15,6 @@ from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
 from tiewise.scoring.spans import Rows, split
 from tiewise.scoring.storage import Storage, make_storage
 
-__all__ = ["SCORES", "STORAGE", "Setup", "bytes_per_vector", "default_setups", "shorten", "store"]
-
 #: The types of stored vectors.
 STORAGE = ("float32", "float16", "bfloat16", "float8", "int8", "int4", "binary")
 #: The types of scores.

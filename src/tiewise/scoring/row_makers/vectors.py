@@ -24,8 +24,6 @@ from tiewise.scoring.row_makers.setups import Setup, bytes_per_vector, default_s
 from tiewise.scoring.spans import split
 from tiewise.ties.counted import Counted, Request, RunSource
 
-__all__ = ["FUNCTIONS", "VectorRun", "vectors"]
-
 FUNCTIONS = ("cosine", "dot", "euclidean")
 
 
