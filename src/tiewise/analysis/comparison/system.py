@@ -19,7 +19,7 @@ from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
 from tiewise.analysis.tool_values import queries_counted_by
 from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
-from tiewise.caching import cached_method, cached_property
+from tiewise.caching import cached_method
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
 from tiewise.metrics import engine
@@ -41,20 +41,6 @@ MIN_SAMPLES, SORTED_DOCS = 200, 40_000_000
 MIN_DRAWS = 10_000
 #: Tie groups with more documents than this are shuffled one by one.
 LARGE_GROUP = 10_000
-
-
-class Sums(NamedTuple):
-    """The sums over queries of one system, or of its difference from another with independent orders of ties."""
-
-    expected: float
-    minimum: float
-    maximum: float
-    variance: float
-
-    def minus(self, other: Sums) -> Sums:
-        """The sums of the difference."""
-        low, high = self.minimum - other.maximum, self.maximum - other.minimum
-        return Sums(self.expected - other.expected, low, high, self.variance + other.variance)
 
 
 class PrintedValue(NamedTuple):
@@ -285,6 +271,20 @@ class OrderSampler:
 # -- all systems ------------------------------------------------------------------------------------------------------
 
 
+class Sums(NamedTuple):
+    """The sums over queries of one system, or of its difference from another with independent orders of ties."""
+
+    expected: float
+    minimum: float
+    maximum: float
+    variance: float
+
+    def minus(self, other: Sums) -> Sums:
+        """The sums of the difference."""
+        low, high = self.minimum - other.maximum, self.maximum - other.minimum
+        return Sums(self.expected - other.expected, low, high, self.variance + other.variance)
+
+
 @dataclass(frozen=True)
 class Aligned:
     """The estimates of one measure: a row for each query, a column for each system."""
@@ -308,7 +308,7 @@ class Aligned:
         """The mean over queries, as it is reported."""
         return sum_over_queries(values) / len(values) * self.scale
 
-    @cached_property
+    @cached_method
     def sums(self) -> list[Sums]:
         """Those of each system."""
         columns = (self.expected, self.minimum, self.maximum, self.variance)

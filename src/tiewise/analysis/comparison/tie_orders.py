@@ -71,7 +71,7 @@ def analyze_tie_orders(
     `places` are the columns of these systems in `values`.
     """
     n, scale = len(values.queries), values.scale
-    own, *other = (values.sums[place] for place in places)
+    own, *other = (values.sums()[place] for place in places)
     sums = own.minus(*other) if other else own
     method = Methods.concatenate([values.methods[place] for place in places], n)
     exact_extremes = method is None or not method.extremes.any()
