@@ -106,9 +106,10 @@ class PairComparison(Result):
     def winners(self) -> dict[str, list[str]]:
         """The tools that name each winner; only tools that differ from each other by the order of ties alone."""
         tools: dict[str, list[str]] = {}
-        for row in self.tools:
-            if row["ties_only"] and row["winner"] is not None:
-                tools.setdefault(row["winner"], []).append(row["tool"])
+        columns = (self.tools[name] for name in ("tool", "winner", "ties_only"))
+        for tool, winner, ties_only in zip(*columns, strict=True):
+            if ties_only and winner is not None:
+                tools.setdefault(winner, []).append(tool)
         return tools
 
     @property
