@@ -279,8 +279,8 @@ def test_there_is_a_sentence_without_bias_levels_and_largest_loss():
     )
     changed = {**rows, "c": {**FLOAT32, "r": {"a": 1.0, "b": 0.5}}}
     found = tw.protocol(QRELS, changed, "RR", complete=True)
-    assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±70.52."
-    assert found.to_markdown().rstrip().endswith("±70.52.\n\nFor a choice add max\\_loss=0.01.")
+    assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±71.71."
+    assert found.to_markdown().rstrip().endswith("±71.71.\n\nFor a choice add max\\_loss=0.01.")
     assert "For a choice" not in tw.protocol(QRELS, changed, "RR", complete=True, max_loss=0.1).to_markdown()
     tied = tw.protocol(QRELS, {"a": FLOAT32, "b": BFLOAT16}, "RR", complete=True)
     assert tied.sentence == "Ties change b by up to 33.33; b is the farthest from a: 0 ±62.10."

@@ -12,12 +12,12 @@ from scipy import stats
 
 from tiewise.analysis import significance, simultaneous
 from tiewise.analysis.significance import (
-    effect_size,
     loss_bounds,
     max_t_quantile,
     permutation_test,
     queries_for_loss,
     sum_in_blocks,
+    symmetric_root,
     unadjusted_tests,
 )
 from tiewise.analysis.simultaneous import TESTS, Family
@@ -76,12 +76,6 @@ def test_very_many_queries_are_summed_in_blocks(monkeypatch):
         assert family(each, test=test).test(0, 1).ci == pytest.approx(whole[test].ci, abs=5e-4)
 
 
-def test_effect_size():
-    assert effect_size(np.array([1.0, 2.0, 3.0])) == pytest.approx(2)
-    assert effect_size(np.array([0.5, 0.5])) is None
-    assert effect_size(np.array([0.5])) is None
-
-
 # -- all differences at once ------------------------------------------------------------------------------------------
 
 
@@ -117,7 +111,7 @@ def test_max_t_agrees_with_a_multivariate_distribution():
     """With very many queries nothing is shrunk, and the largest of three differences is that of normal variables."""
     rng = np.random.default_rng(5)
     values = rng.normal(size=(4000, 3)) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.4, 0.0], [0.0, 0.0, 0.5]])
-    found = family(values)
+    found = family(values, seed=1)
     each = np.stack([values[:, i] - values[:, j] for i, j in itertools.combinations(range(3), 2)], axis=1)
     drawn = np.abs(stats.multivariate_normal(cov=np.corrcoef(each.T), allow_singular=True).rvs(200_000, random_state=1))
     errors = each.std(axis=0, ddof=1) / np.sqrt(len(each))
@@ -128,15 +122,36 @@ def test_max_t_agrees_with_a_multivariate_distribution():
 
 
 @pytest.mark.parametrize("baseline", [None, 1])
-def test_queries_beyond_a_limit_keep_their_covariance(monkeypatch, baseline):
+def test_rows_that_replace_queries_keep_their_covariance(monkeypatch, baseline):
     values = [np.random.default_rng(seed).normal(size=(60, 4)).cumsum(axis=1) for seed in (1, 2)]
     pairs = [(i, 1, measure) for i in (0, 2, 3) for measure in (0, 1)]
-    whole = family(*values, baseline=baseline)
-    monkeypatch.setattr(simultaneous, "MAX_WEIGHTS", 10)
     few = family(*values, baseline=baseline)
+    monkeypatch.setattr(simultaneous, "symmetric_root", lambda columns: columns)
+    whole = family(*values, baseline=baseline)
     for pair in pairs:
         assert few.test(*pair).ci == pytest.approx(whole.test(*pair).ci, abs=0.02)
         assert few.test(*pair).p_value == pytest.approx(whole.test(*pair).p_value, abs=0.01)
+
+
+def test_rows_that_replace_queries_keep_small_differences():
+    """Two systems may differ by much less than queries do."""
+    values = np.random.default_rng(1).random((60, 1)) + np.random.default_rng(2).normal(size=(60, 3)) * 1e-7
+    root = symmetric_root(values)
+    assert np.ptp(root, axis=1).max() > 1e-7
+    gaps = [np.stack([each[:, i] - each[:, j] for i, j in ((0, 1), (0, 2), (1, 2))]) for each in (values, root)]
+    assert (gaps[1] @ gaps[1].T) == pytest.approx(gaps[0] @ gaps[0].T, rel=1e-6)
+
+
+@pytest.mark.parametrize("baseline", [None, 0])
+def test_several_differences_are_never_tested_more_leniently_than_one(baseline):
+    """Draws of differences that depend on each other fall by chance below Student's t, and above it."""
+    values = np.random.default_rng(8).random((12, 1)) * [1, 0, 0] + np.random.default_rng(9).random((12, 3)) * 1e-9
+    for seed, (i, j) in itertools.product(range(8), itertools.permutations(range(3), 2)):
+        tested = family(values, baseline=baseline, seed=seed).test(i, j)
+        alone = stats.ttest_rel(values[:, i], values[:, j])
+        low, high = alone.confidence_interval(0.95)
+        assert tested.p_value >= alone.pvalue * (1 - 1e-9)
+        assert tested.ci[1] - tested.ci[0] >= (high - low) * (1 - 1e-9)
 
 
 def test_one_pair_in_one_measure_is_students_t():

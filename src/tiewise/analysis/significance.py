@@ -86,16 +86,6 @@ def permutation_test(difference: Floats, seed: int = 0) -> float:
     return (1 + k) / (1 + FLIPS)
 
 
-def effect_size(difference: Floats) -> float | None:
-    """The mean of the differences over their standard deviation (d_z); None if all differences are equal.
-
-    >>> effect_size(np.array([1.0, 2.0, 3.0]))
-    2.0
-    """
-    std = float(np.std(difference, ddof=1)) if len(difference) > 1 else 0.0
-    return float(difference.mean()) / std if std > ATOL else None
-
-
 def sum_in_blocks(values: Floats, seed: int) -> Floats:
     """The queries, or, if they are very many, random blocks of queries with the same mean.
 
@@ -194,6 +184,6 @@ def symmetric_root(columns: Floats) -> Floats:
     >>> symmetric_root(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])).round(6).tolist()
     [[5.0, 0.0], [0.0, 2.0]]
     """
-    share, axes = np.linalg.eigh(columns.T @ columns)
-    root: Floats = (axes * np.sqrt(np.where(share > 1e-10 * share.max(), share, 0.0))) @ axes.T
+    _, sizes, axes = np.linalg.svd(np.linalg.qr(columns, mode="r"))  # their products would lose small differences
+    root: Floats = (axes.T * sizes) @ axes
     return root

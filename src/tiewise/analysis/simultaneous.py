@@ -6,7 +6,8 @@ intervals, and the p-value of each difference. So an interval excludes 0 exactly
 the probability that any system is falsely shown to be better is about α, also if the best one is chosen after looking.
 
 - ``max-t``: the largest paired t-statistic. Each has its own standard error. Means are drawn from a normal distribution
-  with the systems' covariance; few queries estimate it badly, so it is shrunk towards independent systems.
+  with the systems' covariance; few queries estimate it badly, so it is shrunk towards independent systems. Draws never
+  make a p-value smaller than that of Student's t for one difference alone, nor an interval narrower.
 - ``tukey``: randomised Tukey HSD (Carterette 2012), the largest difference if the systems change places at random in
   each query. Intervals of one measure have one width.
 
@@ -24,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.significance import ATOL, sum_in_blocks, symmetric_root
+from tiewise.caching import cached_method
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.aggregation import sum_over_queries
 
@@ -34,8 +36,6 @@ TESTS: tuple[Test, ...] = get_args(Test)
 MAX_DRAWS, MIN_DRAWS = 20_000, 1_000
 #: About how many numbers all draws may take: differences and normal numbers of max-t, places of tukey.
 MAX_NUMBERS = 100_000_000
-#: More queries than this would leave time for fewer draws: as many rows as columns replace them, with their covariance.
-MAX_WEIGHTS = MAX_NUMBERS // MAX_DRAWS
 #: How many numbers of draws are held at once.
 BLOCK = 1 << 17
 
@@ -95,15 +95,22 @@ class Family:
 
     def test(self, a: int, b: int, measure: int = 0) -> Tested:
         """The difference a − b of two systems in a measure, all by their places."""
-        i, j, n = self._column[a], self._column[b], self._n[measure]
-        gap, error = float(self._mean[measure][i] - self._mean[measure][j]), float(self._error[measure][i, j])
+        return self._test_all(b, measure)[a]
+
+    @cached_method
+    def _test_all(self, b: int, measure: int) -> list[Tested]:
+        """The differences of all systems from b."""
+        mean, j, n = self._mean[measure], self._column[b], self._n[measure]
+        gaps, error = (mean - mean[j])[self._column], self._error[measure][self._column, j]
         if n < 2:
-            return Tested(1.0, None)
-        if error <= ATOL:  # the same in every query
-            p = 1.0 if abs(gap) <= ATOL else self._p_of_equal(n)
-            return Tested(p, (gap, gap) if abs(gap) <= ATOL or p < self.alpha else None)
-        half = self._critical(n) * error
-        return Tested(self._p_value(abs(gap) / error, n), (gap - half, gap + half))
+            return [Tested(1.0, None)] * len(gaps)
+        varies, is_zero = error > ATOL, np.abs(gaps) <= ATOL
+        p_of_equal = np.where(is_zero, 1.0, self._p_of_equal(n))  # for the same difference in every query
+        p = np.where(varies, self._p_values(np.abs(gaps) / np.where(varies, error, 1.0), n), p_of_equal)
+        half = np.where(varies, self._critical(n) * error, 0.0)
+        columns = (p, gaps - half, gaps + half, varies | is_zero | (p < self.alpha))
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        return [Tested(p_value, (low, high) if has_interval else None) for p_value, low, high, has_interval in rows]
 
     def shown(self, measure: int = 0) -> NDArray[np.bool_]:
         """Which system is shown to be better than which, (n_systems, n_systems): the interval is above 0."""
@@ -119,25 +126,27 @@ class Family:
         """The p-value of `n` equal differences: that of sign flips, after Bonferroni; they have no standard error."""
         return min(self.size * 0.5 ** (n - 1), 1.0)
 
-    def _p_value(self, statistic: float, n: int) -> float:
+    def _p_values(self, statistics: Floats, n: int) -> Floats:
         from scipy.special import ndtri, stdtr
 
-        alone = float(2 * stdtr(n - 1, -statistic))
+        alone: Floats = 2 * stdtr(n - 1, -statistics)
         if not len(self._largest):
             return alone
-        score = statistic if self._is_tukey else float(-ndtri(alone / 2))
-        reached = len(self._largest) - int(np.searchsorted(self._largest, score - ATOL))
-        return (1 + reached) / (1 + len(self._largest))
+        scores = statistics if self._is_tukey else -ndtri(alone / 2)
+        reached = len(self._largest) - np.searchsorted(self._largest, scores - ATOL)
+        drawn = (1 + reached) / (1 + len(self._largest))
+        return drawn if self._is_tukey else np.maximum(drawn, alone)
 
     def _critical(self, n: int) -> float:
         """What the statistic of `n` queries must exceed, so that its p-value is below α."""
         from scipy.special import ndtr, stdtrit
 
+        single = float(-stdtrit(n - 1, self.alpha / 2))
         if not len(self._largest):
-            return float(-stdtrit(n - 1, self.alpha / 2))
+            return single
         most = math.ceil(self.alpha * (len(self._largest) + 1) - 1)  # p < α if fewer draws than this are as large
         score = float(self._largest[-most]) + ATOL
-        return score if self._is_tukey else float(-stdtrit(n - 1, ndtr(-score)))
+        return score if self._is_tukey else max(float(-stdtrit(n - 1, ndtr(-score))), single)
 
 
 def _sort_by_values(values: Sequence[Floats]) -> Codes:
@@ -187,11 +196,11 @@ class _Draws:
         """The largest normal deviation of all differences.
 
         A draw weights the queries at random, the same for all systems and measures, so that means have the covariance
-        of the queries. Noise of each system replaces a share of it: few queries make differences seem to depend on each
-        other, and too small a maximum would follow.
+        of the queries; fewer rows with the same covariance replace many queries. Noise of each system replaces a share
+        of it: few queries make differences seem to depend on each other, and too small a maximum would follow.
         """
         columns = self._align([each - each.mean(axis=0) for each in self._values])
-        if max(MAX_WEIGHTS, len(columns) * self._systems) < len(columns[0]):
+        if len(columns) * self._systems < len(columns[0]):
             columns = np.split(symmetric_root(np.hstack(columns)), len(columns), axis=1)
         models = [_Model(each, self._systems / (self._systems + n)) for each, n in zip(columns, self._n, strict=True)]
         queries = len(columns[0])

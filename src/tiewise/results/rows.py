@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tiewise.results.base import Result
@@ -41,6 +41,9 @@ class Rows(Result, Sequence[Any]):
         if isinstance(key, slice):
             return Rows({name: column[key] for name, column in self._columns.items()})
         return {name: column[key] for name, column in self._columns.items()}
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return (dict(zip(self._columns, row, strict=True)) for row in zip(*self._columns.values(), strict=True))
 
     def _section(self, view: View) -> Section:
         return Section([Table.of_columns(self._columns)])

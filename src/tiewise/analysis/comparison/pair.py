@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.simultaneous import level
+from tiewise.caching import cached_property
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.base import Result
@@ -99,13 +100,14 @@ class PairComparison(Result):
         """Whether these queries show that the expected difference is not 0: its interval excludes 0."""
         return self.queries > 1 and self.p_value < level(self.confidence)
 
-    @property
+    @cached_property
     def winners(self) -> dict[str, list[str]]:
         """The tools that name each winner; only tools that differ from each other by the order of ties alone."""
         tools: dict[str, list[str]] = {}
-        for row in self.tools:
-            if row["ties_only"] and row["winner"] is not None:
-                tools.setdefault(row["winner"], []).append(row["tool"])
+        columns = (self.tools[name] for name in ("tool", "winner", "ties_only"))
+        for tool, winner, ties_only in zip(*columns, strict=True):
+            if ties_only and winner is not None:
+                tools.setdefault(winner, []).append(tool)
         return tools
 
     @property
@@ -120,7 +122,7 @@ class PairComparison(Result):
 
     # -- sentences ----------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def answers(self) -> Answers:
         """The answers to the two questions: in every order of ties, and shown?"""
         equal = not self.difference.tied and abs(self.difference.expected or 0.0) <= ATOL
@@ -186,11 +188,13 @@ class PairComparison(Result):
 
     def _document(self, view: View) -> dict[str, Any]:
         plain = {name: getattr(self, name) for name in _FIELDS.split()}
-        difference = self.difference.to_dict()
-        plain["difference"] = {name: difference[name] for name in ("expected", "minimum", "maximum", "std", "method")}
+        plain["difference"] = {
+            name: getattr(self.difference, name) for name in ("expected", "minimum", "maximum", "std")
+        }
+        plain["difference"]["method"] = dict(self.difference.method)
         plain |= {name: None if plain[name] is None else list(plain[name]) for name in _INTERVALS}
         plain |= {"any_tie_order": self.answers.any_tie_order, "shown": self.answers.shown}
-        return plain | {"tools": [dict(row) for row in self.tools]}
+        return plain | {"tools": list(self.tools)}
 
 
 _INTERVALS = ("ci", "ci_order", "a_cut", "b_cut")

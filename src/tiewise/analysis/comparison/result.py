@@ -6,6 +6,7 @@ order of tied documents, and the sample of queries.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from importlib import import_module
@@ -20,7 +21,7 @@ from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.comparison.paper_table import Intervals, paper_section
 from tiewise.analysis.comparison.ranks import RankRanges, rank_in_one_order, rank_independently
 from tiewise.analysis.comparison.sections import comparison_section
-from tiewise.analysis.comparison.system import Aligned, System, align
+from tiewise.analysis.comparison.system import Aligned, PrintedValue, System, align
 from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
 from tiewise.analysis.incomplete_runs import cut_note, find_open
 from tiewise.analysis.reports import Report
@@ -339,13 +340,13 @@ class Compared(Result):
         A system with queries that others lack has no values, because tools average over all of its queries.
         """
         chosen = self._find_measure(measure)
-        with_more_queries = self._with_more_queries[chosen]
         return {
-            name: {tool: one.value for tool, one in system.printed(chosen).items() if one.same_definition}
-            if name not in with_more_queries
-            else {}
-            for name, system in self._systems.items()
+            name: {tool: one.value for tool, one in self._printed(name, chosen).items() if one.same_definition}
+            for name in self.systems
         }
+
+    def _printed(self, system: str, measure: Measure) -> dict[str, PrintedValue]:
+        return {} if system in self._with_more_queries[measure] else self._systems[system].printed(measure)
 
     @property
     def plot(self) -> Any:
@@ -431,11 +432,15 @@ class Compared(Result):
     # -- one pair -----------------------------------------------------------------------------------------------
 
     def _compare_pair(self, a: str, b: str, measure: Measure) -> PairComparison:
-        aligned = self._align(measure, a, b)
-        outcome, each, scale = self._analyze_ties((a, b), measure), aligned.difference, aligned.scale
+        aligned, outcome = self._align(measure), self._analyze_ties((a, b), measure)
+        each = aligned.expected[:, self._index[a]] - aligned.expected[:, self._index[b]]
         probabilities = outcome.probabilities
+        mean = float(each.mean())
+        std = math.sqrt(float(((each - mean) ** 2).sum()) / max(len(each) - 1, 1))
+        wins, losses = int(np.count_nonzero(each > ATOL)), int(np.count_nonzero(each < -ATOL))
         tested = self._test(a, b, measure)
         means = {name: self._mean(name, measure) for name in (a, b)}
+        may_be_cut = any(is_wide(one.open_cut) for one in means.values())
         return PairComparison(
             a=a,
             b=b,
@@ -453,17 +458,17 @@ class Compared(Result):
             p_value=tested.p_value,
             ci=tested.ci,
             family=self._family_of(a, b).size,
-            ci_order=self._interval_in_one_order(each, outcome.difference, scale),
-            effect=significance.effect_size(each),
-            wins=int(np.count_nonzero(each > ATOL)),
-            losses=int(np.count_nonzero(each < -ATOL)),
-            equal=int(np.count_nonzero(np.abs(each) <= ATOL)),
+            ci_order=self._interval_in_one_order(len(each), std * aligned.scale, outcome.difference),
+            effect=mean / std if std > ATOL else None,
+            wins=wins,
+            losses=losses,
+            equal=len(each) - wins - losses,
             tools=self._winners_by_tool(a, b, measure),
             confidence=self.confidence,
             a_cut=means[a].cut,
             b_cut=means[b].cut,
-            may_be_cut=any(is_wide(mean.open_cut) for mean in means.values()),
-            open_by_cuts=bool(find_open(means)),
+            may_be_cut=may_be_cut,
+            open_by_cuts=may_be_cut and bool(find_open(means)),
         )
 
     @cached_method
@@ -476,7 +481,7 @@ class Compared(Result):
 
         Which of the two is subtracted depends on their values, not on the order in which they were given.
         """
-        ordered = tuple(sorted(names, key=self._order_by_values(measure).index))
+        ordered = tuple(sorted(names, key=self._order_by_values(measure).__getitem__))
         outcome = self._analyze_ordered(ordered, measure)
         return outcome if names == ordered else outcome.reversed
 
@@ -484,44 +489,43 @@ class Compared(Result):
     def _analyze_ordered(self, names: tuple[str, ...], measure: Measure) -> TieOutcome:
         # An order for each query is the same as independent orders if there is only one system.
         orders = "independent" if len(names) == 1 and self.orders == "per-query" else self.orders
-        systems = [self._systems[name] for name in names]
-        return analyze_tie_orders(systems, self._align(measure, *names), orders, seed=self.seed)
+        systems, places = [self._systems[name] for name in names], [self._index[name] for name in names]
+        return analyze_tie_orders(systems, places, self._align(measure), orders, seed=self.seed)
 
     @cached_method
-    def _order_by_values(self, measure: Measure) -> list[str]:
-        """The systems in an order that depends on their values only, if these differ."""
+    def _order_by_values(self, measure: Measure) -> dict[str, int]:
+        """The places of systems in an order that depends on their values only, if these differ."""
         found = self._align(measure)
         columns = (found.expected.T, found.minimum.T, found.maximum.T)
         keys = {name: [one[index].tolist() for one in columns] for name, index in self._index.items()}
-        return sorted(keys, key=keys.__getitem__)
+        return {name: place for place, name in enumerate(sorted(keys, key=keys.__getitem__))}
 
-    def _interval_in_one_order(self, each: Floats, difference: Estimate, scale: float) -> tuple[float, float] | None:
+    def _interval_in_one_order(self, n: int, std: float, difference: Estimate) -> tuple[float, float] | None:
         """The interval of the difference in one order of ties: Var(E over queries)/n plus the variance of the order.
 
         Student's t, with the degrees of freedom of Welch and Satterthwaite: only the first variance is estimated.
         """
-        if len(each) < 2 or difference.std is None or difference.expected is None:
+        if n < 2 or difference.std is None or difference.expected is None:
             return None
         from scipy.special import stdtrit
 
-        of_queries = float(np.var(each, ddof=1)) / len(each) * scale**2
+        of_queries = std**2 / n
         variance = of_queries + difference.std**2
-        freedom = (len(each) - 1) * (variance / of_queries) ** 2 if of_queries > 0 else np.inf
+        freedom = (n - 1) * (variance / of_queries) ** 2 if of_queries > 0 else np.inf
         width = float(stdtrit(freedom, (1 + self.confidence) / 2)) * variance**0.5
         return difference.expected - width, difference.expected + width
 
     def _winners_by_tool(self, a: str, b: str, measure: Measure) -> Rows:
-        is_comparable = not self._with_more_queries[measure].keys() & {a, b}
-        first, second = (self._systems[name].printed(measure) if is_comparable else {} for name in (a, b))
-        tools = [tool for tool in first if tool in second]
-        gaps = [first[tool].value - second[tool].value for tool in tools]
+        first, second = self._printed(a, measure), self._printed(b, measure)
+        both = [(tool, one, second[tool]) for tool, one in first.items() if tool in second]
+        gaps = [one.value - other.value for _, one, other in both]
         return Rows(
             {
-                "tool": tools,
-                "a": [first[tool].value for tool in tools],
-                "b": [second[tool].value for tool in tools],
+                "tool": [tool for tool, _, _ in both],
+                "a": [one.value for _, one, _ in both],
+                "b": [other.value for _, _, other in both],
                 "winner": [a if gap > ATOL else b if gap < -ATOL else None for gap in gaps],
-                "ties_only": [first[tool].same_definition and second[tool].same_definition for tool in tools],
+                "ties_only": [one.same_definition and other.same_definition for _, one, other in both],
             }
         )
 
@@ -537,7 +541,7 @@ class Compared(Result):
 
     # -- tests on the sample of queries -------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def _family_measures(self) -> list[Measure]:
         """The measures in an order that does not depend on how they were given."""
         return sorted(self.measures, key=str)

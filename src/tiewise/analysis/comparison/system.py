@@ -182,6 +182,20 @@ class System:
 # -- all systems ------------------------------------------------------------------------------------------------------
 
 
+class Sums(NamedTuple):
+    """The sums over queries of one system, or of its difference from another with independent orders of ties."""
+
+    expected: float
+    minimum: float
+    maximum: float
+    variance: float
+
+    def minus(self, other: Sums) -> Sums:
+        """The sums of the difference."""
+        low, high = self.minimum - other.maximum, self.maximum - other.minimum
+        return Sums(self.expected - other.expected, low, high, self.variance + other.variance)
+
+
 @dataclass(frozen=True)
 class Aligned:
     """The estimates of one measure: a row for each query, a column for each system."""
@@ -205,6 +219,12 @@ class Aligned:
         """The mean over queries, as it is reported."""
         return sum_over_queries(values) / len(values) * self.scale
 
+    @cached_method
+    def sums(self) -> list[Sums]:
+        """Those of each system."""
+        columns = (self.expected, self.minimum, self.maximum, self.variance)
+        return [Sums(*row) for row in zip(*(sum_over_queries(column).tolist() for column in columns), strict=True)]
+
     def take(self, systems: Sequence[int]) -> Aligned:
         """The columns of some systems."""
         return replace(
@@ -216,11 +236,6 @@ class Aligned:
             oblivious=None if self.oblivious is None else self.oblivious[:, systems],
             methods=tuple(self.methods[system] for system in systems),
         )
-
-    @property
-    def method(self) -> Methods | None:
-        """How the statistics of all queries and systems were found; None if all are exact."""
-        return Methods.concatenate(self.methods, len(self.queries))
 
     @property
     def difference(self) -> Floats:

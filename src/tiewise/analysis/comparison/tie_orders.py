@@ -24,8 +24,7 @@ from tiewise.analysis.comparison.system import Aligned, System
 from tiewise.analysis.comparison.tied_groups import TiedGroups
 from tiewise.analysis.significance import ATOL
 from tiewise.data.columns import Floats
-from tiewise.metrics.aggregation import sum_over_queries
-from tiewise.metrics.estimate import Estimate, Method
+from tiewise.metrics.estimate import Estimate, Method, Methods
 
 Orders = Literal["independent", "per-query", "shared"]
 
@@ -62,24 +61,22 @@ class _Sum:
     std_error: float | None = None
 
 
-def analyze_tie_orders(systems: Sequence[System], values: Aligned, orders: Orders, *, seed: int) -> TieOutcome:
+def analyze_tie_orders(
+    systems: Sequence[System], places: Sequence[int], values: Aligned, orders: Orders, *, seed: int
+) -> TieOutcome:
     """What the orders of ties make of the difference of two systems, or of the value of one.
 
-    `values` has a column for each of the systems.
+    `places` are the columns of these systems in `values`.
     """
-    low, high = values.difference_range
-    minimum, maximum = (float(sum_over_queries(column)) for column in (low, high))
-    variance = float(values.variance.sum())
-    method = values.method
+    n, scale = len(values.queries), values.scale
+    own, *other = (values.sums()[place] for place in places)
+    sums = own.minus(*other) if other else own
+    method = Methods.concatenate([values.methods[place] for place in places], n)
     exact_extremes = method is None or not method.extremes.any()
-    total = _Sum(minimum, maximum, variance, exact_range=exact_extremes)
+    total = independent = _Sum(sums.minimum, sums.maximum, sums.variance, exact_range=exact_extremes)
     if orders != "independent" and total.maximum - total.minimum > ATOL:
-        total = _in_one_order(systems, values, total, across_queries=orders == "shared", seed=seed)
-    n, scale, expected = (
-        len(values.queries),
-        values.scale,
-        float(sum_over_queries(values.difference)) / len(values.queries),
-    )
+        total = _in_one_order(systems, values.take(places), total, across_queries=orders == "shared", seed=seed)
+    expected = sums.expected / n
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
     if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
         probabilities = Probabilities.of_sign(expected)
@@ -98,14 +95,15 @@ def analyze_tie_orders(systems: Sequence[System], values: Aligned, orders: Order
     )
     if method is not None:
         difference = method.describe(difference, scale / n)
-    words = dict(difference.method)
-    if total.exact_range:
-        words["extremes"] = "exact"
-    elif words["extremes"] == "exact":  # one order for all runs may not reach these ends
-        words["extremes"] = "bound"
-    if total.std_error is not None:
-        words["std"] = "sampled"
-    difference = replace(difference, method=Method(**words))
+    if total is not independent:
+        words = dict(difference.method)
+        if total.exact_range:
+            words["extremes"] = "exact"
+        elif words["extremes"] == "exact":  # one order for all runs may not reach these ends
+            words["extremes"] = "bound"
+        if total.std_error is not None:
+            words["std"] = "sampled"
+        difference = replace(difference, method=Method(**words))
     error = None if total.std_error is None else total.std_error / n * scale
     return TieOutcome(difference, probabilities.restrict(minimum, maximum), total.exact_range, error)
 
