@@ -6,7 +6,7 @@ PYTHON ?= python3
 
 .PHONY: demo test test-python test-portable test-least lint types bench docs pictures site recipes wheel clean
 
-$(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/kernels/*)
+$(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/measures/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable .

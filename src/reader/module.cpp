@@ -4,7 +4,8 @@
 // the same. So no list is sorted and no id becomes a Python object. A block of text is split at its blanks, 64 bytes at a
 // time (text.h, rows.h). The judged documents of a query are looked up among the rows of its list, and the rows are
 // counted for their scores (count.h). A block holds whole lists, so several threads count blocks independently, in any
-// order. There are no formulas of measures here and no messages: Python checks irregular lines and reports problems.
+// order. A dictionary is counted where Python keeps it (lists.h), and the usual measures follow from the counts by closed forms
+// (../measures). There are no messages here: Python checks irregular lines and reports problems.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
