@@ -305,10 +305,12 @@ void check_counts(const Rows& rows, unsigned how) {
   for (auto& ints : exact_ints) ints.assign(std::max(many, queries), 0);
   const Groups exact{exact_score.data(),   exact_ints[0].data(), exact_ints[1].data(), exact_floor.data(), exact_ints[2].data(),
                      exact_ints[3].data(), exact_ints[4].data(), exact_ints[5].data(), exact_ints[6].data()};
-  Counter(rows, judged, rows.value.data(), row.data(), own, exact).count_all(place.data());
-  const double* exact_value = own ? rows.value.data() : nullptr;
-  const int64_t tied =
-      Counter(rows, judged, value.data(), row.data(), own, groups, exact_value, exact).count_all(place.data())[0];
+  Counter exact_counter(rows, judged, row.data(), own, exact), counter(rows, judged, row.data(), own, groups);
+  for (size_t list = 0; list < rows.queries.size(); ++list) {
+    exact_counter.count_list(list, place[list], rows.value.data());
+    counter.count_list(list, place[list], value.data(), rows.value.data(), own ? &exact : nullptr);
+  }
+  const int64_t tied = counter.totals()[0];
 
   int64_t want_tied = 0;
   for (size_t list = 0; list < rows.queries.size(); ++list) {

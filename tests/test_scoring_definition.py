@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -32,7 +32,7 @@ from scoring_reference import (
 )
 from tiewise import scoring
 from tiewise.errors import InputError
-from tiewise.scoring.definition import Rounding, float32_rounding
+from tiewise.scoring.definition import HalfRows, Rounding, float32_rounding
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.ties import tie_groups as from_run
 
@@ -104,6 +104,71 @@ def test_products_of_float64_are_rounded_before_they_are_added(fn, kernels):
     q, d = rng.normal(size=(4, 300)), rng.normal(size=(100, 300))
     found = scoring.score(q, d, fn=fn, precision="float64")
     assert (found == score_by_definition(q, d, fn, "f8")).all()
+
+
+# -- half precision -------------------------------------------------------------------------------------------------
+
+
+def half_vectors(dtype: str, dims: int, n_queries: int, library: str):
+    """Queries and documents with copies, zeros of both signs, subnormal and large numbers; and both in float32."""
+    rng = np.random.default_rng(5)
+    q, d = rng.normal(size=(n_queries, dims)), rng.normal(size=(150, dims))
+    d[::5], d[7], d[8], d[9] = d[0], 0.0, -0.0, -d[0]
+    d[10:20] *= 1e-6  # subnormal in float16
+    d[20:30] *= 1e3
+    d[30:34] = rng.integers(-3, 4, (4, dims)) * (2.0**-24 if dtype == "float16" else 2.0**-133)
+    q, d = (np.asarray(x).astype(dtype) for x in (q, d))
+    wide = q.astype("f4"), d.astype("f4")
+    if library == "torch":
+        torch = pytest.importorskip("torch")
+        q, d = (torch.from_numpy(x).to(getattr(torch, dtype)) for x in wide)
+    return (q, d), wide
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("fn", FUNCTIONS)
+@pytest.mark.parametrize(("dims", "n_queries"), [(1, 1), (7, 3), (40, 1), (40, 12)])
+def test_half_precision_documents_have_the_scores_of_the_definition(dims, n_queries, fn, dtype, library, kernels):
+    given, wide = half_vectors(dtype, dims, n_queries, library)
+    expected = score_by_definition(*wide, fn)
+    qrels = judgments(n_queries, len(wide[1]))
+    for block in (None, 16):
+        with pytest.warns(tw.TiewiseWarning) if fn == "cosine" else nullcontext():
+            run = scoring.search(*given, 10, fn=fn, block=block).to_dict()
+            ties = scoring.tie_groups(*given, qrels, fn=fn, block=block, doc_ids=[str(i) for i in range(150)])
+        own = np.concatenate([expected[int(query), [int(doc) for doc in docs]] for query, docs in qrels.items()])
+        of_query = expected[np.repeat(np.arange(n_queries), 10)]
+        assert (ties.score == own).all()
+        assert (ties.start == (of_query > own[:, None]).sum(1)).all()
+        assert (ties.size == (of_query == own[:, None]).sum(1)).all()
+        for query, row in enumerate(expected.astype("f8").tolist()):
+            tenth = sorted(row)[-10]
+            assert run[str(query)] == {str(doc): score for doc, score in enumerate(row) if score >= tenth}
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan])
+def test_half_precision_documents_must_be_finite(value, dtype, library, kernels):
+    (q, d), _ = half_vectors(dtype, 40, 1, library)
+    d[17, 3] = value
+    with pytest.raises(InputError, match="Row 17 of the documents holds NaN or infinity"):
+        scoring.search(q, d, 10)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_every_half_precision_number_is_converted(dtype):
+    pytest.importorskip("tiewise._kernels")
+    bits = np.arange(2**16, dtype=np.uint16)
+    expected = bits.view(dtype).astype("f4")
+    for dims in (1, 2**16):  # one number, and many with vector instructions
+        rows = bits.reshape(-1, dims)
+        found = np.concatenate(
+            [HalfRows(row[None] if dtype == "bfloat16" else row[None].view("f2")).astype("f4")[0] for row in rows]
+        )
+        assert np.array_equal(found, expected, equal_nan=True)
+        assert (np.signbit(found) == np.signbit(expected))[~np.isnan(expected)].all()
 
 
 # -- vectors that are hard to score ---------------------------------------------------------------------------------

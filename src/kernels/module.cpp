@@ -20,11 +20,23 @@
 #include <unistd.h>
 #endif
 
+#include "half.h"
 #include "intervals.h"
 #include "pairs.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
+
+namespace nanobind::detail {
+template <>
+struct dtype_traits<tiewise::Float16> {
+  static constexpr dlpack::dtype value{static_cast<uint8_t>(dlpack::dtype_code::Float), 16, 1};
+  static constexpr auto name = const_name("float16");
+};
+// NumPy has no bfloat16: its bits come as integers.
+template <>
+struct dtype_traits<tiewise::Bfloat16> : dtype_traits<uint16_t> {};
+}  // namespace nanobind::detail
 
 namespace tiewise {
 namespace {
@@ -99,7 +111,19 @@ TIEWISE_CLONES void fast_products_of_rows(const float* x, size_t few, const floa
   }
 }
 
-void fast_products(Matrix<const float> x, Matrix<const float> rows, Matrix<float> dots, Vector<double> squares,
+// The products of one row at a time, which is converted to float while it is in the cache.
+template <class T>
+void fast_products_of_rows(const float* x, size_t few, const T* rows, size_t dims, size_t first, size_t last,
+                           size_t all, float* dots, double* squares) {
+  std::vector<float> row(dims);
+  for (size_t p = first; p < last; ++p) {
+    widen_row(rows + p * dims, dims, row.data());
+    fast_products_of_rows(x, few, row.data(), dims, 0, 1, all, dots + p, squares + p);
+  }
+}
+
+template <class T>
+void fast_products(Matrix<const float> x, Matrix<const T> rows, Matrix<float> dots, Vector<double> squares,
                    size_t threads) {
   const size_t all = rows.shape(0), few = x.shape(0), dims = rows.shape(1);
   if (x.shape(1) != dims || dots.shape(0) != few || dots.shape(1) != all || squares.size() != all) {
@@ -107,7 +131,22 @@ void fast_products(Matrix<const float> x, Matrix<const float> rows, Matrix<float
   }
   nb::gil_scoped_release no_gil;
   run_in_threads(all, threads, [&](size_t first, size_t last, size_t) {
-    fast_products_of_rows(x.data(), few, rows.data(), dims, first, last, all, dots.data(), squares.data());
+    try {
+      fast_products_of_rows(x.data(), few, rows.data(), dims, first, last, all, dots.data(), squares.data());
+      return true;
+    } catch (...) {
+      return false;
+    }
+  });
+}
+
+template <class T>
+void widen(Matrix<const T> rows, Matrix<float> out, size_t threads) {
+  const size_t n = rows.shape(0), dims = rows.shape(1);
+  if (out.shape(0) != n || out.shape(1) != dims) throw std::length_error("shapes");
+  nb::gil_scoped_release no_gil;
+  run_in_threads(n, threads, [&](size_t first, size_t last, size_t) {
+    widen_row(rows.data() + first * dims, (last - first) * dims, out.data() + first * dims);
     return true;
   });
 }
@@ -300,6 +339,18 @@ nb::object select(Rows<T> values, std::optional<Vector<const T>> scale, std::opt
 }
 
 template <class T>
+void define_products(nb::module_& m) {
+  m.def("fast_products", &fast_products<T>, "x"_a.noconvert(), "rows"_a.noconvert(), "dots"_a.noconvert(),
+        "squares"_a.noconvert(), "threads"_a);
+}
+
+template <class T>
+void define_half(nb::module_& m) {
+  define_products<T>(m);
+  m.def("widen", &widen<T>, "rows"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
+}
+
+template <class T>
 void define(nb::module_& m) {
   m.def("sum_pairs", &sum_pairs_into<T>, "x"_a.noconvert(), "y"_a.noconvert(), "i"_a.noconvert(), "j"_a.noconvert(),
         "out"_a.noconvert(), "squared"_a, "threads"_a);
@@ -345,7 +396,8 @@ NB_MODULE(_kernels, m) {
   m.doc() = "Inner loops of scoring on a CPU.";
   tiewise::define<float>(m);
   tiewise::define<double>(m);
-  m.def("fast_products", &tiewise::fast_products, "x"_a.noconvert(), "rows"_a.noconvert(), "dots"_a.noconvert(),
-        "squares"_a.noconvert(), "threads"_a);
+  tiewise::define_products<float>(m);
+  tiewise::define_half<tiewise::Bfloat16>(m);
+  tiewise::define_half<tiewise::Float16>(m);
   m.def("exit_on_bus_error", &tiewise::exit_on_bus_error, "message"_a);
 }

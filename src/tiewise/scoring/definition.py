@@ -30,7 +30,7 @@ MAX_THREADS, STEPS_PER_THREAD = 8, 2**18
 #: What the compiled kernels require of an array. The arrays of a safetensors file may begin at any byte.
 KERNEL_LAYOUT: Final = ("C_CONTIGUOUS", "ALIGNED")
 
-Vectors = Any  # (n_rows, dims), float32 or float64, or SparseRows
+Vectors = Any  # (n_rows, dims), float32 or float64, HalfRows or SparseRows
 
 
 def dot_sums(x: Vectors, y: Vectors, i: Indices, j: Indices) -> Floats:
@@ -52,6 +52,8 @@ def squared_distances(x: Vectors, y: Vectors, i: Indices, j: Indices) -> Floats:
 
 def squared_norms(x: Vectors) -> Floats:
     """S(x, x) for every row."""
+    if isinstance(x, HalfRows):
+        return np.concatenate([np.zeros(0), *(squared_norms(x[rows].astype(np.float32)) for rows in x.chunks())])
     rows = np.arange(len(x))
     return dot_sums(x, x, rows, rows)
 
@@ -59,17 +61,69 @@ def squared_norms(x: Vectors) -> Floats:
 def _sum_pairs(x: Vectors, y: Vectors, i: Indices, j: Indices, *, squared: bool) -> Floats:
     out = np.zeros(len(i))
     kernels = native("kernels")
+    chunks = split(slice(0, len(i)), max(CHUNK // max(x.shape[1], 1), 1))
+    if isinstance(y, HalfRows):
+        for chunk in chunks:
+            right = _widen_rows(y, j[chunk])
+            left = right if x is y and i is j else _widen_rows(x, i[chunk])
+            out[chunk] = _sum_pairs(left[0], right[0], left[1], right[1], squared=squared)
+        return out
     if kernels is not None and len(i):
         same_type = x.dtype == y.dtype
         x, y = (np.require(side, side.dtype if same_type else np.float64, KERNEL_LAYOUT) for side in (x, y))
         i, j = np.ascontiguousarray(i), np.ascontiguousarray(j)
         kernels.sum_pairs(x, y, i, j, out, squared, thread_count(len(i) * x.shape[1]))
         return out
-    for chunk in split(slice(0, len(i)), max(CHUNK // max(x.shape[1], 1), 1)):
+    for chunk in chunks:
         left, right = x[i[chunk]].astype(np.float64), y[j[chunk]].astype(np.float64)
         terms = np.square(left - right) if squared else left * right
         out[chunk] = np.cumsum(terms, axis=1)[:, -1] + 0.0  # cumsum adds in order, sum does not
     return out
+
+
+def _widen_rows(x: Vectors, rows: Indices) -> tuple[NDArray[Any], Indices]:
+    """Vectors that hold some rows, in float32 if they are HalfRows, and where these rows are."""
+    return (x[rows].astype(np.float32), np.arange(len(rows))) if isinstance(x, HalfRows) else (x, rows)
+
+
+class HalfRows:
+    """Rows in bfloat16 or float16 that count as float32; the compiled kernels convert a few of them at a time."""
+
+    dtype = np.dtype(np.float32)
+
+    def __init__(self, rows: NDArray[Any]):
+        """`rows` are float16, or the bits of bfloat16 as uint16."""
+        self.rows, self.shape = np.require(rows, requirements=KERNEL_LAYOUT), rows.shape
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    def __getitem__(self, rows: Any) -> HalfRows:
+        return HalfRows(self.rows[rows])
+
+    def astype(self, dtype: Any) -> NDArray[Any]:
+        """A copy of the rows in float32 or float64."""
+        wide = np.empty(self.shape, np.float32)
+        kernels = native("kernels")
+        assert kernels is not None
+        # BLAS has often just multiplied: its threads keep their cores busy for a while.
+        kernels.widen(self.rows, wide, -(-thread_count(wide.size) // 2))
+        return wide.astype(dtype, copy=False)
+
+    def chunks(self) -> list[slice]:
+        """The rows in chunks to convert at a time, which fit into a cache."""
+        return split(slice(0, len(self)), max(CHUNK // self.shape[1], 1))
+
+    def products_with(self, x: NDArray[Any], dtype: Any) -> NDArray[Any]:
+        """Approximate products with vectors, (len(x), rows)."""
+        x, products = x.astype(dtype, copy=False), np.empty((len(x), len(self)), dtype)
+        for rows in self.chunks():
+            np.matmul(x, self[rows].astype(dtype).T, out=products[:, rows])
+        return products
+
+    def rows_not_finite(self) -> Indices:
+        """The rows that hold NaN or infinity."""
+        return np.flatnonzero(~np.isfinite(self.astype(np.float32)).all(1))
 
 
 class SparseRows:

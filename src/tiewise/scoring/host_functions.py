@@ -24,7 +24,15 @@ from tiewise.data.columns import Floats
 from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import not_finite_error
-from tiewise.scoring.definition import Rounding, SparseRows, dot_sums, squared_distances, squared_norms, thread_count
+from tiewise.scoring.definition import (
+    HalfRows,
+    Rounding,
+    SparseRows,
+    dot_sums,
+    squared_distances,
+    squared_norms,
+    thread_count,
+)
 from tiewise.scoring.spans import Indices, Rows, numbers_of, segment_indices, split
 
 #: How many numbers are kept at a time while pairs are scored by the definition.
@@ -42,7 +50,7 @@ class VectorBlock:
     """Some queries or documents, prepared for scoring. Late interaction has several vectors for each of the n rows."""
 
     n: int
-    vectors: Any  # (n_vectors, dims): float32 or float64, words of bits, or SparseRows
+    vectors: Any  # (n_vectors, dims): float32 or float64, words of bits, HalfRows or SparseRows
     scaled: Any  # the vectors as the definition takes them: float64 vectors are scaled by 2^-exponent
     exponents: Indices  # (n_vectors,): all 0 for float32
     offsets: Indices  # (n + 1,): the vectors of each row
@@ -82,7 +90,8 @@ class VectorBlock:
         if isinstance(self.scaled, SparseRows):
             return self._checked(np.ldexp(self.scaled.norm_bounds(), self.exponents))
         if self.scaled.dtype == np.float32:
-            return self._checked(_norm_bounds(self.scaled, _fast_products(self.scaled[:0], self.scaled)[1]))
+            no_products = np.empty((0, self.scaled.shape[1]), np.float32)
+            return self._checked(_norm_bounds(self.scaled, _fast_products(no_products, self.scaled)[1]))
         squares = np.einsum("ij,ij->i", self.scaled, self.scaled)
         norms = np.ldexp(np.sqrt(squares), self.exponents)
         return self._checked(norms * (1 + (self.scaled.shape[1] + 4) * 2.0**-52))
@@ -106,8 +115,8 @@ class VectorBlock:
 
     def check_finite(self) -> None:
         """Raise if a vector holds NaN or infinity."""
-        is_sparse = isinstance(self.vectors, SparseRows)
-        bad = self.vectors.rows_not_finite() if is_sparse else np.flatnonzero(~np.isfinite(self.vectors).all(1))
+        is_array = isinstance(self.vectors, np.ndarray)
+        bad = np.flatnonzero(~np.isfinite(self.vectors).all(1)) if is_array else self.vectors.rows_not_finite()
         if len(bad):
             rows = np.unique(np.searchsorted(self.offsets, bad, side="right") - 1)
             raise not_finite_error(self.side, rows, self.rows, " Leave it out or correct it.")
@@ -333,7 +342,7 @@ def scale_rows(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indices]:
 
 
 def _product(a: NDArray[Any], b: Any, dtype: Any) -> NDArray[Any]:
-    if isinstance(b, SparseRows):
+    if not isinstance(b, np.ndarray):
         return b.products_with(a, dtype)
     product: NDArray[Any] = a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
     return product
@@ -344,7 +353,7 @@ def _is_few(q: VectorBlock, d: VectorBlock, dtype: Any) -> bool:
     return (
         q.n <= FEW_QUERIES
         and q.vectors.dtype == d.scaled.dtype == dtype == np.float32
-        and isinstance(d.scaled, np.ndarray)
+        and not isinstance(d.scaled, SparseRows)
     )
 
 
@@ -367,19 +376,20 @@ def _count_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     return counts
 
 
-def _fast_products(few: NDArray[Any], rows: NDArray[Any]) -> tuple[NDArray[Any], Floats]:
+def _fast_products(few: NDArray[Any], rows: Any) -> tuple[NDArray[Any], Floats]:
     """Products in float32 of a few vectors with rows, and the squared norms of the rows, with rounding errors."""
     kernels = native("kernels")
     if kernels is None:
         return _product(few, rows, np.float32), np.einsum("ij,ij->i", rows, rows).astype(np.float64)
     products, squares = np.empty((len(few), len(rows)), np.float32), np.empty(len(rows))
-    threads = thread_count(rows.size * (len(few) + 1))
+    threads = thread_count(len(rows) * rows.shape[1] * (len(few) + 1))
     # Without products, BLAS has just multiplied: its threads keep their cores busy for a while.
-    kernels.fast_products(few, rows, products, squares, threads if len(few) else -(-threads // 2))
+    given = rows.rows if isinstance(rows, HalfRows) else rows
+    kernels.fast_products(few, given, products, squares, threads if len(few) else -(-threads // 2))
     return products, squares
 
 
-def _norm_bounds(x: NDArray[Any], squares: Floats) -> Floats:
+def _norm_bounds(x: Any, squares: Floats) -> Floats:
     """Upper bounds of the norms of float32 rows from their squares in float32, which are overwritten.
 
     Squares for which float32 is not precise are computed in float64.

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
+from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 from tiewise.scoring.approximate import ApproximateScores
@@ -18,6 +19,7 @@ from tiewise.scoring.backends import Array, TorchBackend
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.definition import (
     KERNEL_LAYOUT,
+    HalfRows,
     Rounding,
     SparseRows,
     float32_rounding,
@@ -51,6 +53,13 @@ class HostScorer(Scorer):
         function = Dot if fn == "cosine" and self.types.low else FUNCTIONS[fn]
         self.function = function(queries.dims, docs.terms, self.rounding, self.types.integer, self.types.low)
         self.vector_dtype: Any = np.dtype(np.float64 if self.types.wide else np.float32)
+        #: Whether documents in bfloat16 or float16 are not converted before they are scored.
+        self.keeps_half = (
+            docs.dtype_name in ("bfloat16", "float16")
+            and not self.types.wide
+            and not (fn == "cosine" and self.types.low)
+            and native("kernels") is not None
+        )
         self.result_name = "scores"  # for messages
 
     def _make_rounding(self, score_dtype: str | None) -> Rounding:
@@ -73,7 +82,7 @@ class HostScorer(Scorer):
         return self._prepare(self.docs, rows, "documents")
 
     def _prepare(self, operand: Operand, rows: Rows, side: str) -> VectorBlock:
-        given = operand.take(rows)
+        given = operand.take_half(rows) if self.keeps_half and side == "documents" else operand.take(rows)
         if self.fn == "hamming":
             words = _as_words(np.asarray(given))
             n = len(words)
@@ -97,7 +106,9 @@ class HostScorer(Scorer):
             vectors = sparse if side == "documents" else sparse.matrix.toarray()
             return vectors, np.arange(given.shape[0] + 1)
         given = np.asarray(given)
-        vectors = np.require(given.reshape(-1, given.shape[-1]), self.vector_dtype, KERNEL_LAYOUT)
+        flat = given.reshape(-1, given.shape[-1])
+        keeps_half = self.keeps_half and side == "documents"
+        vectors = HalfRows(flat) if keeps_half else np.require(flat, self.vector_dtype, KERNEL_LAYOUT)
         if operand.lengths is not None:
             return vectors, np.concatenate([[0], np.cumsum(operand.lengths[rows])])
         if operand.mask is None:
@@ -131,8 +142,11 @@ class HostScorer(Scorer):
         query_size = query_block or max(QUERIES // self.queries.tokens, 1)
         # Few queries have few scores, so that their blocks may have more documents.
         factor = min(max(QUERIES // max(min(query_size, n_queries), 1), 1), MAX_FACTOR)
-        if self.fn != "hamming" and (self.docs.matrix is None or self.docs.dtype != self.vector_dtype):
-            factor = min(factor, max(CHUNK // (DOCUMENTS * self.docs.dims), 1))  # they are copied, to convert them
+        docs = self.docs.storage
+        is_matrix = docs.array is not None and docs.array.ndim == 2 and not docs.backend.on_device
+        is_converted = docs.dtype_name != self.vector_dtype.name and not self.keeps_half
+        if self.fn != "hamming" and (is_converted or not is_matrix):
+            factor = min(factor, max(CHUNK // (DOCUMENTS * docs.dims), 1))  # they are copied
         return query_size, block or max(DOCUMENTS * factor // self.docs.tokens, 1)
 
     # -- scores -------------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tiewise.errors import InputError, warn
 from tiewise.results.wording import count_noun
-from tiewise.scoring.backends import Array, Backend, backend_of, is_integer, is_low_precision
+from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, is_integer, is_low_precision
 from tiewise.scoring.spans import Rows
 from tiewise.scoring.storage import Bits, Codes, Sparse, Storage
 
@@ -63,6 +63,15 @@ class Operand:
         if isinstance(self.storage, Bits) and self.target.on_device:
             return self.storage.unpack(self.target, part)
         return part
+
+    def take_half(self, rows: Rows) -> Array:
+        """Some rows of bfloat16 or float16 in main memory, as NumPy: float16, or the bits of bfloat16 in uint16."""
+        if self.dtype_name == "float16":
+            return np.asarray(self.take(rows), np.float16)  # in the byte order of this machine
+        part = self.storage.take(rows)
+        if isinstance(self.storage.backend, TorchBackend):
+            part = part.cpu().view(self.storage.backend.torch.int16).numpy()
+        return part.view(np.uint16)
 
 
 def make_operand(storage: Storage, backend: Backend, mask: Mask, what: str, *, integers: bool = False) -> Operand:
