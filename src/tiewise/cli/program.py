@@ -6,7 +6,6 @@ A command is imported when it is called. Every error becomes one message on stan
 
 from __future__ import annotations
 
-import difflib
 import os
 import shutil
 import sys
@@ -69,6 +68,8 @@ class Program(CommandGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments call; an error suggests similar names."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
+            import difflib
+
             close = difflib.get_close_matches(args[0], COMMANDS, 1)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)

@@ -193,7 +193,8 @@ class _Column:
     """A column that grows block by block, in one piece of memory."""
 
     def __init__(self, dtype: type):
-        self._values, self._n = np.empty(0, dtype), 0
+        self._values: NDArray[Any] = np.empty(0, dtype)
+        self._n = 0
 
     def append(self, part: NDArray[Any]) -> None:
         first, self._n = self._n, self._n + len(part)
