@@ -995,7 +995,7 @@ def test_only_a_claimed_result_is_red():
 @pytest.mark.parametrize("format", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_facts(format):
     run = run_of(cast(random(25), "float16"))
-    text = render(named(tw.audit(run, qrels=labels(run))), format, View())
+    text = "".join(render(named(tw.audit(run, qrels=labels(run))), format, View()))
     assert "float16" in text and "nDCG@10" in text
     if format == "tsv":
         head, first, *_ = (line.split("\t") for line in text.splitlines())

@@ -40,7 +40,7 @@ COMMANDS = {
     "evaluate qrels a b -m nDCG@10 -m Bpref -q": FORMAT + COUNT,
     "evaluate qrels a --tools": FORMAT + COUNT,
     "evaluate qrels a --format json": FORMAT + COUNT + HASH,
-    "evaluate qrels a -J": FORMAT + ROWS,
+    "evaluate qrels a -J": FORMAT + COUNT,
     "compare qrels a b": FORMAT + COUNT,
     "compare qrels a b --format markdown": FORMAT + COUNT,
     "compare qrels a b --orders shared": FORMAT + COUNT + ROWS,

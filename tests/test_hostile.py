@@ -636,7 +636,7 @@ def test_an_id_is_no_formula_of_a_spreadsheet(id: str, folder: Path, tiewise) ->
 
 def test_numbers_stay_numbers_in_csv() -> None:
     table = Table.of_columns({"id": ["-5", "+1.5", "-1e3", "d-1"], "value": [-0.25, -1, None, 2.0]})
-    assert render_csv(table) == "id,value\n-5,-0.25\n+1.5,-1\n-1e3,\nd-1,2.0\n"
+    assert "".join(render_csv(table)) == "id,value\n-5,-0.25\n+1.5,-1\n-1e3,\nd-1,2.0\n"
 
 
 HOSTILE = "q\x1b[31m\x07\x9b2J\u202e1"

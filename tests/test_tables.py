@@ -193,9 +193,9 @@ def test_html_escapes_text_and_draws_bars():
 
 def test_formats_for_programs_keep_full_precision():
     table = Table.of_columns({"a": ["x\ty", None], "b": [1 / 3, 2]})
-    assert render_tsv(table) == "a\tb\nx\\ty\t0.3333333333333333\n\t2\n"
-    assert render_csv(table, digits=2) == "a,b\nx\ty,0.33\n,2\n"
-    assert [json.loads(line) for line in render_json_lines(table, 2).splitlines()] == [
+    assert "".join(render_tsv(table)) == "a\tb\nx\\ty\t0.3333333333333333\n\t2\n"
+    assert "".join(render_csv(table, digits=2)) == "a,b\nx\ty,0.33\n,2\n"
+    assert [json.loads(line) for line in "".join(render_json_lines(table, 2)).splitlines()] == [
         {"a": "x\ty", "b": 0.33},
         {"a": None, "b": 2},
     ]

@@ -6,7 +6,7 @@ run, each row is one measure of one run.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -17,10 +17,10 @@ from tiewise.analysis.incomplete_runs import caption_notes, cut_note
 from tiewise.analysis.reports import Report
 from tiewise.analysis.tool_values import ToolTables
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.estimate import Estimate
+from tiewise.metrics.estimate import EXACT_METHOD, SAMPLED, WORDS, Estimate, Estimates, Methods
 from tiewise.results.base import Result
 from tiewise.results.estimates import draw, drop_empty, shows_ties, statistic_cells, statistic_columns
-from tiewise.results.model import Column, Paragraph, Part, Section, Table
+from tiewise.results.model import BLOCK_ROWS, Block, BlockRows, Column, Paragraph, Part, Section, Table
 from tiewise.results.text import table_width
 from tiewise.results.view import View
 from tiewise.results.wording import NumberFormat, count_noun, format_percent, merge_notes, spell_command
@@ -186,15 +186,19 @@ class Reports(Result, dict[str, Report]):
         return render_latex(Section(tables, f"{section.title}: means over all orders of tied documents"))
 
     def _records(self, view: View) -> Table:
-        return Table.of_records(REPORT_COLUMNS, self._rows(view))
-
-    def _rows(self, view: View) -> Iterator[dict[str, Any]]:
         """A row for each run, measure and query; the query of a mean is ``all``."""
-        for name, report in self.items():
-            for measure in report:
-                found = list(report.per_query(measure).items()) if view.per_query else []
-                for query, one in [*found, *([("all", report[measure])] if view.summary else [])]:
-                    yield {"run": name, "measure": measure.name, "query": query, **_flatten(one)}
+
+        def blocks() -> Iterator[Block]:
+            for name, report in self.items():
+                for measure in report:
+                    found, names = report.per_query(measure), {"run": name, "measure": measure.name}
+                    for start in range(0, len(found), BLOCK_ROWS) if view.per_query else ():
+                        some = slice(start, start + BLOCK_ROWS)
+                        yield _block(names | {"query": list(found.queries[some])} | _columns(found, some))
+                    if view.summary:
+                        yield _block(names | {"query": ["all"]} | _flatten(report[measure]))
+
+        return Table(tuple(map(Column, REPORT_COLUMNS)), BlockRows(blocks))
 
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **report._to_dict(view)} for name, report in self.items()]
@@ -209,6 +213,38 @@ def iterate_queries(report: Report, view: View) -> Iterator[tuple[str, bool, dic
             yield query, False, {measure: column[query] for measure, column in columns.items() if query in column}
     if view.summary:
         yield "all", True, {measure: report[measure] for measure in report}
+
+
+def _block(values: Mapping[str, Any]) -> Block:
+    """Rows with the columns of a report; what is not among the values does not apply."""
+    return Block(len(values["query"]), [values.get(name) for name in REPORT_COLUMNS])
+
+
+def _columns(found: Estimates, some: slice) -> dict[str, Any]:
+    """The estimates of some queries as the columns of rows; NaN where a value does not apply."""
+    names = ("expected", "minimum", "maximum", "oblivious", "residual")
+    columns = {name: column[some] for name in names if (column := getattr(found, name)) is not None}
+    std = np.sqrt(found.variance[some])
+    columns |= {"std": std, "range": columns["maximum"] - columns["minimum"]}
+    if "oblivious" in columns:
+        bias = columns["oblivious"] - columns["expected"]
+        z = np.divide(bias, std, out=np.full(len(std), np.nan), where=std != 0)
+        columns |= {"bias": bias, "z": z}
+    if found.cut is not None:
+        ends = np.stack(found.cut)[:, some]
+        lower, upper = np.where(np.isfinite(ends).all(axis=0), ends, np.nan)
+        columns |= {"cut_lower": lower, "cut_upper": upper}
+    return columns | _method_columns(found.method and found.method.take(some))
+
+
+def _method_columns(methods: Methods | None) -> dict[str, Any]:
+    """How the statistics of queries were found."""
+    if methods is None:
+        return {f"{name}_method": word for name, word in EXACT_METHOD.items()}
+    codes = {name: getattr(methods, name) for name in EXACT_METHOD}
+    words = {f"{name}_method": [WORDS[code] for code in column.tolist()] for name, column in codes.items()}
+    error = np.where(codes["expected"] == SAMPLED, np.nan_to_num(methods.standard_error), np.nan)
+    return words | {"standard_error": error}
 
 
 def _flatten(estimate: Estimate) -> dict[str, Any]:

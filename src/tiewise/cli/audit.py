@@ -86,7 +86,7 @@ def audit(
         checks.setdefault(measure, []).append(limit)
     with collect_warnings() as warned:
         judged = None if inputs.qrels is None else inputs.read_qrels()
-        runs = inputs.read_runs(quiet=output.quiet)
+        runs = inputs.read_runs(quiet=output.quiet, hashed=output.format == "json")  # JSON shows the hash
         other = None if reference is None else tw.read_run(reference)
         compared = [measure for measure in chosen if not measure.total]
         pairs = []

@@ -16,7 +16,6 @@ round brackets mean what they mean in Python, but nothing is ever evaluated as P
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import operator
 import re
@@ -329,6 +328,8 @@ class _Parser:
 
     def unknown(self, name: str) -> InputError:
         known = (*self.statistics, *self.facts)
+        import difflib
+
         close = difflib.get_close_matches(name, known, 1)
         hint = f"Did you mean '{close[0]}'?" if close else f"Use one of {', '.join(known)}."
         return self.error(f"unknown {'name' if self.facts else 'statistic'} '{name}'. {hint}")

@@ -89,7 +89,9 @@ class Output:
             save(draw(), self.figure)
         self.write(content, [*notes, *getattr(result, "notes", ())], failed)
 
-    def write(self, content: str | bytes, notes: Iterable[str] = (), failed: Sequence[str] = ()) -> None:
+    def write(
+        self, content: str | bytes | Iterable[str], notes: Iterable[str] = (), failed: Sequence[str] = ()
+    ) -> None:
         """Write the result; then the notes to standard error, unless the format itself shows them to people.
 
         `failed` are the messages of failed checks: if there are any, the exit code is 3.
@@ -124,12 +126,12 @@ def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
     return {"width": shutil.get_terminal_size().columns if shown else WIDTH, "colour": colour}
 
 
-def write(content: str | bytes, path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:
+def write(content: str | bytes | Iterable[str], path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:
     """Write to standard output, or to a file, which is written whole or not at all; `styled` text may have colours."""
-    if isinstance(content, str):
-        encoding = sys.stdout.encoding if is_terminal(path) else "utf-8"
-        content = encodable(content, encoding).encode(encoding)
-    save_file(path, [content], styled=styled)
+    encoding = sys.stdout.encoding if is_terminal(path) else "utf-8"
+    pieces = [content] if isinstance(content, (str, bytes)) else content
+    encoded = (one if isinstance(one, bytes) else encodable(one, encoding).encode(encoding) for one in pieces)
+    save_file(path, encoded, styled=styled)
 
 
 def write_section(section: Section) -> None:

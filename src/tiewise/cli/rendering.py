@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -21,8 +21,8 @@ def render(
     *,
     notes: Sequence[str] = (),
     colour: bool = False,
-) -> str | bytes:
-    """A result as text that ends with a line break, or as bytes (Parquet).
+) -> str | bytes | Iterator[str]:
+    """A result as text that ends with a line break, whole or in pieces, or as bytes (Parquet).
 
     `notes` are shown to people beside those of the result.
     """
@@ -58,8 +58,8 @@ def _records(result: Result, view: View) -> Table:
         return table
     result._section(view)  # an unknown column is an error
     wanted = {*view.columns, *(("minimum", "maximum") if "ties" in view.columns else ())}
-    is_name = [all(isinstance(value, str) for value in table.values(column.name)) for column in table.columns]
-    names = is_name.index(False) if False in is_name else len(is_name)
+    is_value = (not all(isinstance(value, str) for value in table.values(column.name)) for column in table.columns)
+    names = next((place for place, found in enumerate(is_value) if found), len(table.columns))
     return table.take_columns(
         place
         for place, column in enumerate(table.columns)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import chain
-from tempfile import TemporaryFile
 from typing import Any
 
 from tiewise.data.runs import Run, Trend
@@ -98,6 +97,8 @@ class FileRun(StreamedRun):
         if shares == 1:
             yield _group(self._lines(), layout)
             return
+        from tempfile import TemporaryFile
+
         with self._temporary_files(), ExitStack() as stack:
             files = [stack.enter_context(TemporaryFile()) for _ in range(shares)]
             for block in self._lines():

@@ -60,16 +60,21 @@ class StreamedRun(RunSource):
 
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
-        if not request.judged_only:
-            try:
-                with name_memory_errors(self._name):
-                    counting = Counting(request, self._threads)
-                    if self._read(counting):
-                        trend = counting.trend.or_along_ranks(self._rank_trend)
-                        return replace(counting.counted(), source=self._source, trend=trend)
-            except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
-                pass
-        return count_lists(self.rows(), request)
+        whole = self._count_lists(replace(request, judged_only=False))
+        counted = whole.condensed() if request.judged_only and whole is not None else whole
+        return count_lists(self.rows(), request) if counted is None else counted
+
+    def _count_lists(self, request: Request) -> Counted | None:
+        """The whole lists, counted block by block; None if that needs the rows as columns."""
+        try:
+            with name_memory_errors(self._name):
+                counting = Counting(request, self._threads)
+                if self._read(counting):
+                    trend = counting.trend.or_along_ranks(self._rank_trend)
+                    return replace(counting.counted(), source=self._source, trend=trend)
+        except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
+            pass
+        return None
 
 
 class _ScoreView:

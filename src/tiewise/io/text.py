@@ -16,6 +16,7 @@ from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
@@ -129,15 +130,14 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     subtopics, subtopic = used.Codes(), list[Any]()
     lists: list[Codes] = []
     starts: list[Codes] = []
-    doc: list[Any] = []
-    value: list[Floats] = []
-    ranks: list[Codes] | None = []
+    doc: Any = _Column(np.int64) if used is native() else []
+    value, ranks, has_ranks = _Column(np.float64), _Column(np.int64), True
     tags: set[bytes | None] = set()
     spans: list[tuple[int, Sequence[int] | Codes]] = []  # the first row of a block, and the lines of its rows
     not_utf8: dict[tuple[str, bytes], int] = {}
     n_rows = n_lines = 0
     for data in blocks:
-        parse(block, data, problems, n_lines + 1, ranks=ranks is not None, tags=True)
+        parse(block, data, problems, n_lines + 1, ranks=has_ranks, tags=True)
         first, n_lines, n_block = n_lines + 1, n_lines + block.lines, len(block)
         if not n_block:
             continue
@@ -151,10 +151,9 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
             for row in block.not_utf8(cells).tolist():
                 not_utf8.setdefault(("subtopic", bytes(cells[row])), first + int(block.line[row]))
         value.append(block.take_value())
-        if ranks is not None and block.rank is not None:
+        has_ranks = has_ranks and block.rank is not None
+        if has_ranks:
             ranks.append(block.rank)
-        else:
-            ranks = None
         tags.add(block.tag)
         spans.append((n_rows, range(first, n_lines + 1) if block.lines == n_block else block.line + first))
         if ids is None:
@@ -173,24 +172,37 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     if ids is not None:
         documents = Documents.of_rows(ids)
     else:
-        codes = docs.join(doc) if doc and used is not native() else _concatenate(doc, np.int64)
+        codes = doc.array() if isinstance(doc, _Column) else docs.join(doc) if doc else np.zeros(0, np.int64)
         documents = Documents(codes, docs.ids())
     return Columns(
-        _concatenate(lists, np.int64),
-        np.append(_concatenate(starts, np.int64), n_rows),
+        np.concatenate(lists or [np.zeros(0, np.int64)]),
+        np.append(np.concatenate(starts or [np.zeros(0, np.int64)]), n_rows),
         queries.ids(),
         documents,
-        _concatenate(value, np.float64),
-        _concatenate(ranks, np.int64) if ranks else None,
+        value.array(),
+        ranks.array() if has_ranks and n_rows else None,
         None if tag is None else tag.decode(errors="replace"),
         (subtopics.join(subtopic), subtopics.ids()) if subtopic else None,
         line_of,
     )
 
 
-def _concatenate(parts: list[Any], dtype: type) -> Any:
-    """The parts of a column as one array; a single part is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts or [np.zeros(0, dtype)])
+class _Column:
+    """A column that grows block by block, in one piece of memory."""
+
+    def __init__(self, dtype: type):
+        self._values: NDArray[Any] = np.empty(0, dtype)
+        self._n = 0
+
+    def append(self, part: NDArray[Any]) -> None:
+        first, self._n = self._n, self._n + len(part)
+        if self._n > len(self._values):
+            self._values.resize(max(self._n, 5 * len(self._values) // 4), refcheck=False)
+        self._values[first : self._n] = part
+
+    def array(self) -> NDArray[Any]:
+        self._values.resize(self._n, refcheck=False)
+        return self._values
 
 
 def parse(

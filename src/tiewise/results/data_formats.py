@@ -1,40 +1,57 @@
 """Formats for programs: TSV and CSV, JSON Lines, and plain values as one JSON document.
 
-TSV, CSV and JSON Lines have the rows of a table. A value that does not apply is an empty cell, or null.
+TSV, CSV and JSON Lines have the rows of a table, some thousand at a time, so that a million queries need little memory.
+A value that does not apply is an empty cell, or null.
 """
 
 from __future__ import annotations
 
 import io
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby, repeat
 from typing import Any
 
-from tiewise.results.model import Table
+import numpy as np
+
+from tiewise.results.model import Block, Table
 
 
-def render_tsv(table: Table, digits: int | None = None) -> str:
+def render_tsv(table: Table, digits: int | None = None) -> Iterator[str]:
     """The rows as TSV; `digits` after the point, or numbers in full precision.
 
-    >>> render_tsv(Table.of_columns({"a": [0.25], "b": ["tab\\there"]}))
+    >>> "".join(render_tsv(Table.of_columns({"a": [0.25], "b": ["tab\\there"]})))
     'a\\tb\\n0.25\\ttab\\\\there\\n'
     """
     # TSV has no quotes: characters that would end a cell are written as in JSON and MySQL
     escapes = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
-    lines = ("\t".join(cell.translate(escapes) for cell in line) for line in _lines(table, digits))
-    return "".join(f"{line}\n" for line in lines)
+
+    def write(value: Any) -> str:
+        return _text(value, digits).translate(escapes)
+
+    yield "\t".join(write(column.name) for column in table.columns) + "\n"
+    for block in table.blocks():
+        ends = [*["\t"] * (len(block.columns) - 1), "\n"]
+        yield _join(chain(*zip(_texts(block, write), ends, strict=True)), block.n_rows)
 
 
-def render_csv(table: Table, digits: int | None = None) -> str:
+def render_csv(table: Table, digits: int | None = None) -> Iterator[str]:
     """The rows as CSV, in the same way. Text that a spreadsheet would run as a formula gets an apostrophe before it.
 
-    >>> render_csv(Table.of_columns({"id": ["=1+1", "-5"], "value": [-0.25, 1.0]}))
+    >>> "".join(render_csv(Table.of_columns({"id": ["=1+1", "-5"], "value": [-0.25, 1.0]})))
     "id,value\\n'=1+1,-0.25\\n-5,1.0\\n"
     """
     import csv
 
-    out = io.StringIO()
-    lines = ([f"'{cell}" if _is_formula(cell) else cell for cell in line] for line in _lines(table, digits))
-    csv.writer(out, lineterminator="\n").writerows(lines)
-    return out.getvalue()
+    def write(value: Any) -> str:
+        cell = _text(value, digits)
+        return f"'{cell}" if _is_formula(cell) else cell
+
+    names = Block(1, [column.name for column in table.columns])
+    for block in chain([names], table.blocks()):
+        out, texts = io.StringIO(), _texts(block, write)
+        columns = (repeat(text, block.n_rows) if isinstance(text, str) else text for text in texts)
+        csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
+        yield out.getvalue()
 
 
 def _is_formula(cell: str) -> bool:
@@ -48,11 +65,18 @@ def _is_formula(cell: str) -> bool:
     return False
 
 
-def render_json_lines(table: Table, digits: int | None = None) -> str:
+def render_json_lines(table: Table, digits: int | None = None) -> Iterator[str]:
     """Each row as an object on a line of its own."""
     import json
 
-    return "".join(json.dumps(round_floats(row, digits), ensure_ascii=False) + "\n" for row in table.records())
+    encode = json.JSONEncoder(ensure_ascii=False).encode
+
+    def write(value: Any) -> str:
+        return encode(round_floats(value, digits))
+
+    names = [f"{', ' if place else '{'}{encode(column.name)}: " for place, column in enumerate(table.columns)]
+    for block in table.blocks():
+        yield _join([*chain(*zip(names, _texts(block, write), strict=True)), "}\n"], block.n_rows)
 
 
 def render_json(plain: Any) -> str:
@@ -73,14 +97,41 @@ def round_floats(value: Any, digits: int | None) -> Any:
     return [round_floats(one, digits) for one in value] if isinstance(value, list) else value
 
 
-def _lines(table: Table, digits: int | None) -> list[list[str]]:
-    names = [column.name for column in table.columns]
-    return [names, *([_text(value, digits) for value in row] for row in table.rows)]
-
-
 def _text(value: Any, digits: int | None) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return repr(value) if digits is None else f"{value:.{digits}f}"
     return str(value)
+
+
+def _texts(block: Block, write: Callable[[Any], str]) -> list[str | Sequence[str]]:
+    """Each column as `write` writes its values: a text for each row, or one that all rows have.
+
+    Each number of the arrays is written once: without ties a query has the same one in several columns.
+    """
+    arrays = [column for column in block.columns if isinstance(column, np.ndarray)]
+    if arrays:
+        bits, places = np.unique(np.stack(arrays).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
+        known = [write(None if number != number else number) for number in bits.view(np.float64).tolist()]
+        written = iter(np.array(known, dtype=object)[places].reshape(len(arrays), -1).tolist())
+
+    def texts(column: Any) -> str | Sequence[str]:
+        if isinstance(column, np.ndarray):
+            return next(written)
+        return list(map(write, column)) if isinstance(column, list) else write(column)
+
+    return [texts(column) for column in block.columns]
+
+
+def _join(parts: Iterable[str | Sequence[str]], n_rows: int) -> str:
+    """The parts of all rows, one row after the other; a part is a text for each row, or one that all rows have.
+
+    >>> _join(["{", ["a", "b"], " ", "= 1}"], 2)
+    '{a = 1}{b = 1}'
+    """
+    columns: list[Iterable[str]] = []
+    for is_text, some in groupby(parts, lambda part: isinstance(part, str)):
+        found = list(some)
+        columns += [repeat("".join(map(str, found)), n_rows)] if is_text else found
+    return "".join(chain.from_iterable(zip(*columns, strict=True)))

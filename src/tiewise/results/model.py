@@ -11,13 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from tiewise.errors import InputError
 from tiewise.results.view import View
 from tiewise.results.wording import format_value
 
 MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
+BLOCK_ROWS = 8192  #: the most rows that programs get at a time
 BEST = "*"  #: the mark of the highest value of a column; some formats print it in bold instead
 OPEN = "↑"  #: the mark of a value that another order of ties may put above the highest
 CUT = "°"  #: the mark of an expected value that lists which may have been cut leave open
@@ -82,6 +85,48 @@ def cell_of(value: Any) -> Cell:
 def columns_of(names: Sequence[str], numbers: Sequence[str]) -> tuple[Column, ...]:
     """Columns of names at the left, and columns of numbers."""
     return (*map(Column, names), *(Column(number, align="right") for number in numbers))
+
+
+class Block(NamedTuple):
+    """Some rows, by column: an array of numbers (NaN: none), a list of values, or one value that all rows have."""
+
+    n_rows: int
+    columns: Sequence[Any]
+
+    def lists(self) -> list[list[Any]]:
+        """The plain values of each column."""
+        return [self._list(column) for column in self.columns]
+
+    def _list(self, column: Any) -> list[Any]:
+        if isinstance(column, np.ndarray):
+            return [None if number != number else number for number in column.tolist()]
+        return column if isinstance(column, list) else [column] * self.n_rows
+
+
+class BlockRows(Sequence[Any]):
+    """Rows that are computed when they are read, a block at a time: what programs read of a million queries.
+
+    >>> rows = BlockRows(lambda: iter([Block(2, ["bm25", np.array([0.5, np.nan])])]))
+    >>> list(rows), list(rows.take_columns([1]))
+    ([('bm25', 0.5), ('bm25', None)], [(0.5,), (None,)])
+    """
+
+    def __init__(self, blocks: Callable[[], Iterator[Block]]):
+        self.blocks = blocks
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self.blocks():
+            yield from zip(*block.lists(), strict=True)
+
+    def __len__(self) -> int:
+        return sum(block.n_rows for block in self.blocks())
+
+    def __getitem__(self, place: Any) -> Any:
+        return list(self)[place]
+
+    def take_columns(self, places: Sequence[int]) -> BlockRows:
+        """The same rows with some of the columns."""
+        return BlockRows(lambda: (Block(n, [columns[place] for place in places]) for n, columns in self.blocks()))
 
 
 @dataclass(frozen=True)
@@ -167,10 +212,17 @@ class Table:
         names = [column.name for column in self.columns]
         return [dict(zip(names, map(_plain, row), strict=True)) for row in self.rows]
 
+    def blocks(self) -> Iterator[Block]:
+        """The rows by column, some of them at a time, for programs."""
+        if isinstance(self.rows, BlockRows):
+            yield from self.rows.blocks()
+        elif self.rows:
+            yield Block(len(self.rows), [list(map(_plain, values)) for values in zip(*self.rows, strict=True)])
+
     def values(self, name: str) -> list[Any]:
         """The values of one column."""
-        place = [column.name for column in self.columns].index(name)
-        return [_plain(row[place]) for row in self.rows]
+        column = self.take_columns([[column.name for column in self.columns].index(name)])
+        return [value for block in column.blocks() for value in block.lists()[0]]
 
     def choose(self, view: View) -> Table:
         """The table with the columns that a reader wants: those of `view.columns`, all, or those of the default.
@@ -194,8 +246,10 @@ class Table:
     def take_columns(self, places: Iterable[int]) -> Table:
         """The same rows with some of the columns."""
         kept = list(places)
-        rows = [tuple(row[place] for place in kept) for row in self.rows]
-        return replace(self, columns=tuple(self.columns[place] for place in kept), rows=rows)
+        columns, rows = tuple(self.columns[place] for place in kept), self.rows
+        if isinstance(rows, BlockRows):
+            return replace(self, columns=columns, rows=rows.take_columns(kept))
+        return replace(self, columns=columns, rows=[tuple(row[place] for place in kept) for row in rows])
 
     def drop(self, *names: str) -> Table:
         """The same table without some columns, by name."""

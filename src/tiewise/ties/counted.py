@@ -132,6 +132,22 @@ class Counted(RunSource):
         """Whether the run was counted for an order of ties and a score type."""
         return dtype in self.ties and order in self.ties[dtype].before
 
+    def condensed(self) -> Counted | None:
+        """The run without unjudged documents, as `Request.judged_only` counts it; None if that takes its rows."""
+        is_part = self.fingerprints is not None or any(ties.in_shard is not None for ties in self.ties.values())
+        has_self = self.has_self is None or self.has_self.any()
+        if is_part or has_self or self.score_dtype is not None:
+            return None
+        ties = {dtype: one.condensed() for dtype, one in self.ties.items()}
+        exact = ties["float64"]
+        return replace(
+            self,
+            ties=ties,
+            n_rows=int(exact.length.sum()),
+            tied_rows=int(np.count_nonzero(exact.size > 1)),
+            judged_only=True,
+        )
+
     # -- a source of itself -------------------------------------------------------------------------------------
 
     def _count(self, request: Request) -> Counted:
@@ -219,7 +235,13 @@ def _count_condensed(run: Run, request: Request) -> Counted:
     whole = count_lists(run, replace(request, orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
     return replace(
-        counted, ties=ties, found=whole.found, docs=whole.docs, equal_share=whole.equal_share, judged_only=True
+        counted,
+        ties=ties,
+        found=whole.found,
+        docs=whole.docs,
+        equal_share=whole.equal_share,
+        trend=whole.trend,
+        judged_only=True,
     )
 
 
