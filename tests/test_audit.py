@@ -19,7 +19,7 @@ from tiewise.analysis.auditing.consequences import grade_ties
 from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.cli.conditions import FACTS, Condition
-from tiewise.cli.rendering import render
+from tiewise.cli.output import render
 from tiewise.errors import InputError
 from tiewise.results.view import View
 

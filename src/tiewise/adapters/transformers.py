@@ -38,7 +38,7 @@ from tiewise.results.optional import need
 from tiewise.results.wording import count_noun
 from tiewise.scoring.functions import exp_log_softmax
 from tiewise.scoring.options import HIGH_PRECISIONS, check_choice, require_int
-from tiewise.scoring.row_makers.levels import LEVELS
+from tiewise.scoring.row_makers.logits import LEVELS
 
 __all__ = ["QWEN3_RERANKER", "Prompt", "Reranker", "Scores", "high_precision"]
 

@@ -245,7 +245,7 @@ class Evaluation:
             maximum=maximum,
             variance=variance,
             oblivious=None if oblivious is None else oblivious[row],
-            residual=measure.residual(self.grouped(measure)) if measure.has_residual else None,
+            residual=None if type(measure).residual is Measure.residual else measure.residual(self.grouped(measure)),
             cut=(low, high) if found.reached[row] else None,
             cut_likely=not self.options.complete and self.cut_is_likely,
             aggregation=measure.aggregation,

@@ -28,8 +28,8 @@ from tiewise.cli.command import (
     complete_from,
     option,
 )
+from tiewise.io.compression import check_writable
 from tiewise.io.formats import FORMATS
-from tiewise.io.output_paths import check_writable
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.view import TableFormat

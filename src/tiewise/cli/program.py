@@ -13,13 +13,14 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
 from tiewise._version import __version__
 from tiewise.cli.command import BAD_INPUT, CommandGroup, option
-from tiewise.errors import TiewiseError
+from tiewise.errors import InputError, TiewiseError
 from tiewise.results.wording import spelled_for_shell
 
 __all__ = ["BAD_INPUT", "CHECK_FAILED", "all_commands", "app", "print_error", "print_note", "run_process", "status_of"]
@@ -45,6 +46,7 @@ COMMANDS = {
 MODULES = {"break": "break_ties"}  # where it differs from the command's name: `break` is a keyword
 
 MAX_WIDTH = 100  # of the help text
+SHELLS = ("bash", "zsh", "fish")  # that have completion
 COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for completions
 
 
@@ -91,11 +93,33 @@ def show_version(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 def _set_up_completion(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
     if value and not ctx.resilient_parsing:
-        from tiewise.cli import completion
+        shell = Path(os.environ.get("SHELL", "")).name if value == "auto" else value
+        if shell not in SHELLS:
+            raise InputError(f"There is no completion for the shell '{shell}'. Name one of {', '.join(SHELLS)}.")
+        from click.shell_completion import get_completion_class
 
-        act = completion.install if param.name == "install_completion" else completion.show
-        act(value)
+        found = get_completion_class(shell)
+        assert found is not None
+        script = found(app, {}, "tiewise", COMPLETION).source()
+        if param.name == "install_completion":
+            _install_completion(shell, script)
+        else:
+            click.echo(script)
         ctx.exit()
+
+
+def _install_completion(shell: str, script: str) -> None:
+    """Save the script where the shell finds it: for bash and zsh, a line in their start-up file loads it."""
+    home = Path.home()
+    path = home / ".config" / ("fish/completions/tiewise.fish" if shell == "fish" else f"tiewise/complete.{shell}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(script, encoding="utf-8")
+    if shell != "fish":
+        startup, line = home / f".{shell}rc", f"source '{path}'"
+        before = startup.read_text(encoding="utf-8") if startup.exists() else ""
+        if line not in before.splitlines():
+            startup.write_text(f"{before.rstrip()}\n\n{line}\n".lstrip(), encoding="utf-8")
+    click.echo(f"Completion for {shell} is installed in {path}. Start a new shell to use it.")
 
 
 SHELL: dict[str, Any] = EAGER | {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +22,8 @@ from tiewise.cli.program import EAGER, print_note, show_version
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels, as_source
-from tiewise.io.run_tags import read_tag
+from tiewise.io.compression import PathLike, opened
+from tiewise.io.text import line_blocks
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.trec_eval_names import LONG_MAX, NAMES, NICKNAMES, OUT_OF_SCOPE, parse_long
@@ -159,7 +160,7 @@ def trec_eval(
     )
     table = [column for one in chosen for column in columns.of(one)]
     if any(one.name == "runid" for one in chosen):
-        tag = read_tag(run) if run.is_file() else source.rows().name  # a pipe can be read only once
+        tag = _read_tag(run) if run.is_file() else source.rows().name  # a pipe can be read only once
         table.insert(0, _Column("runid", (), tag or run.stem))
     write("".join(_lines(table, lists.queries if query_eval_wanted else (), summary=not nosummary)))
     print_note(*notes, *columns.notes)
@@ -305,3 +306,38 @@ def _lines(table: Sequence[_Column], queries: Sequence[str], *, summary: bool) -
         yield from (f"{start}{query}\t{values[place]}\n" for start, values in starts)
     if summary:
         yield from (format_line(one.name, "all", one.summary) for one in table if one.summary is not None)
+
+
+# -- the tag of a run, which trec_eval prints as its runid -------------------------------------------------------------
+
+TAIL = 1 << 14  # bytes in which the last line is looked for first
+
+
+def _read_tag(path: PathLike) -> str | None:
+    """The tag in the last line of a file, plain or compressed; None if that line has less than six columns."""
+    with opened(path, hashed=False) as stream:
+        if stream.compressed:
+            return _last_tag(line_blocks(stream.chunks(), stream.name))
+    with Path(path).open("rb") as file:
+        start = max(file.seek(0, 2) - TAIL, 0)
+        file.seek(start)
+        tail = file.read()
+    lines = tail if not start else tail.partition(b"\n")[2]
+    if not any(map(_is_row, lines.split(b"\n"))):  # a long line, or many comments
+        with opened(path, hashed=False) as stream:
+            return _last_tag(line_blocks(stream.chunks(), stream.name))
+    return _last_tag([lines])
+
+
+def _last_tag(blocks: Iterable[bytes]) -> str | None:
+    """The tag of the last row in blocks of whole lines."""
+    last = b""
+    for block in blocks:
+        last = next(filter(_is_row, reversed(block.split(b"\n"))), last)
+    cells = last.split()
+    return cells[5].decode(errors="replace") if len(cells) > 5 else None
+
+
+def _is_row(line: bytes) -> bool:
+    """Whether a line is neither empty nor a comment."""
+    return bool(line.strip()) and not line.lstrip().startswith(b"#")

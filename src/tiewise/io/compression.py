@@ -224,6 +224,31 @@ def _state(stat: os.stat_result) -> tuple[int, int] | None:
     return (stat.st_size, stat.st_mtime_ns) if S_ISREG(stat.st_mode) else None
 
 
+def check_writable(path: PathLike) -> None:
+    """Raise an error if no file can be written at a path; ``-``, pipes and devices are not checked.
+
+    Whether the disk has room is only seen when the file is written, whole or not at all.
+
+    >>> check_writable("nowhere/run.trec")
+    Traceback (most recent call last):
+    tiewise.errors.InputError: nowhere/run.trec: cannot be written: there is no folder nowhere. Make it first.
+    """
+    name = os.fspath(path)
+    if name == "-":
+        return
+    target = Path(os.path.realpath(name))  # a link stays a link
+    if target.is_dir():
+        raise InputError(f"{name}: is a folder. Name a file in it.")
+    if target.exists() and not target.is_file():
+        return
+    if not target.parent.is_dir():
+        raise InputError(f"{name}: cannot be written: there is no folder {Path(name).parent}. Make it first.")
+    if not os.access(target.parent, os.W_OK):
+        raise InputError(f"{name}: cannot be written: you may not write to the folder {Path(name).parent}.")
+    if target.suffix == ".zst":
+        need("zstandard", "Writing .zst", "zstd")
+
+
 def save(path: PathLike, chunks: Iterable[bytes], *, styled: bool = False) -> None:
     """Write chunks to a file, which is complete or does not appear; ``-`` is standard output.
 

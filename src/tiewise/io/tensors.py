@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import LazyMapping
 from tiewise.errors import InputError, TiewiseError, name_memory_errors
 from tiewise.io.compression import PathLike, Reread, check_expansion
 from tiewise.results.optional import need
@@ -90,32 +91,27 @@ def _read_npy(name: str) -> dict[str, NDArray[Any]]:
     return {Path(name).stem: _load_array(partial(np.load, name, mmap_mode="r", allow_pickle=False), name)}
 
 
-class _Archive(Mapping[str, NDArray[Any]]):
+class _Archive(LazyMapping[str, NDArray[Any]]):
     """The arrays of a ``.npz`` file, each of which is read when it is first asked for."""
 
     def __init__(self, name: str):
         from zipfile import is_zipfile
 
         self._name = name
-        self._loaded: dict[str, NDArray[Any]] = {}
         self._compressed = self._plain = 0  # bytes of what is loaded
         with Path(name).open("rb") as file:
             if not is_zipfile(file):
                 raise ValueError("it is not a zip archive")
         self._reread = Reread(name)
         with np.load(name, allow_pickle=False) as arrays:
-            self._keys = list(arrays.files)
-
-    def __getitem__(self, key: str) -> NDArray[Any]:
-        if key not in self._loaded:
-            if key not in self._keys:
-                raise KeyError(key)
-            with _name_errors(self._name):
-                self._loaded[key] = self._load(key)
-        return self._loaded[key]
+            super().__init__(arrays.files, self._load)
 
     def _load(self, key: str) -> NDArray[Any]:
-        self._reread.check()
+        with _name_errors(self._name):
+            self._reread.check()
+            return self._load_checked(key)
+
+    def _load_checked(self, key: str) -> NDArray[Any]:
         with np.load(self._name, allow_pickle=False) as arrays:
             where = f"{self._name}: {key!r}"
             member = arrays.zip.NameToInfo.get(f"{key}.npy") or arrays.zip.getinfo(key)
@@ -123,15 +119,6 @@ class _Archive(Mapping[str, NDArray[Any]]):
             self._plain += member.file_size
             check_expansion(where, self._compressed, self._plain)
             return _load_array(partial(arrays.__getitem__, key), where)
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._keys
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
 
 
 def _load_array(load: Callable[[], Any], where: str) -> NDArray[Any]:

@@ -263,11 +263,6 @@ class Measure:
         """Whether it is a diversity measure, which needs judgments for subtopics."""
         return self.part is not None
 
-    @property
-    def has_residual(self) -> bool:
-        """Whether it may have a `residual`."""
-        return type(self).residual is not Measure.residual
-
     def residual(self, q: GroupedJudgments) -> Floats | None:
         """What unjudged and unseen documents could still add, expected, for each query. Here: not known."""
         return None

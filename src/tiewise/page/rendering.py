@@ -29,8 +29,7 @@ from tiewise.analysis.simultaneous import Test
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
 from tiewise.figures.theme import load_renderer
-from tiewise.io.compression import COMPRESSED, PathLike, save
-from tiewise.io.output_paths import check_writable
+from tiewise.io.compression import COMPRESSED, PathLike, check_writable, save
 from tiewise.metrics.definition import Measure
 from tiewise.page.content import PageContent, collect_content
 from tiewise.page.protocol_section import ProtocolLike

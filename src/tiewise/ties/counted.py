@@ -8,13 +8,14 @@ arrays, and no reference to the run. All measures, tools and formats of a comman
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import LazyMapping
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run, Trend
@@ -165,42 +166,29 @@ class Counted(RunSource):
         raise InputError("Tie groups hold counts, not rows: give the run itself.")
 
 
-class CompiledLists(Mapping[str, TieGroups]):
+class CompiledLists(LazyMapping[str, TieGroups]):
     """The tie groups of lists that the compiled reader counted, by score type, made when they are looked at."""
 
     def __init__(self, lists: Any, request: Request):
         self.lists = lists  # the compiled object
-        self.qrels = request.qrels
-        self._request, self._made = request, dict[str, TieGroups]()
+        self.qrels, self._orders = request.qrels, request.orders
+        super().__init__(request.dtypes, self._tie_groups)
 
-    def __getitem__(self, dtype: str) -> TieGroups:
-        if dtype not in self._request.dtypes:
-            raise KeyError(dtype)
-        if dtype not in self._made:
-            score, start, size, lowest, lowest_size, *before = self.lists.groups(dtype == "float32")
-            orders = dict(zip(TOOL_ORDERS, before, strict=True))
-            self._made[dtype] = TieGroups(
-                qrels=self._request.qrels,
-                score=score,
-                start=start,
-                size=size,
-                length=self.lists.length,
-                present=self.lists.present,
-                lowest=lowest,
-                lowest_size=lowest_size,
-                before={order: orders[order] for order in self._request.orders},
-                unjudged=frozenset(self.lists.unjudged),
-            )
-        return self._made[dtype]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._request.dtypes)
-
-    def __len__(self) -> int:
-        return len(self._request.dtypes)
-
-    def __reduce__(self) -> tuple[type[dict[str, TieGroups]], tuple[dict[str, TieGroups]]]:
-        return dict, (dict(self),)
+    def _tie_groups(self, dtype: str) -> TieGroups:
+        score, start, size, lowest, lowest_size, *before = self.lists.groups(dtype == "float32")
+        orders = dict(zip(TOOL_ORDERS, before, strict=True))
+        return TieGroups(
+            qrels=self.qrels,
+            score=score,
+            start=start,
+            size=size,
+            length=self.lists.length,
+            present=self.lists.present,
+            lowest=lowest,
+            lowest_size=lowest_size,
+            before={order: orders[order] for order in self._orders},
+            unjudged=frozenset(self.lists.unjudged),
+        )
 
 
 def count_lists(run: Run, request: Request) -> Counted:

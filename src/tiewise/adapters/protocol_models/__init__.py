@@ -36,7 +36,7 @@ from tiewise.io.compression import PathLike
 from tiewise.results.optional import need
 from tiewise.results.wording import spell_option
 from tiewise.scoring.options import require_int
-from tiewise.scoring.row_makers.levels import LEVELS, name_row, resolve_levels
+from tiewise.scoring.row_makers.logits import LEVELS, name_row, resolve_levels
 
 __all__ = ["DEFAULT_DEPTH", "TextCollection", "check_options", "model", "read_collection"]
 

@@ -19,8 +19,7 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
-from tiewise.metrics.arrangements import Arrangements, arrange
-from tiewise.metrics.enumeration import Moves, enumerate_orders
+from tiewise.metrics.enumeration import Arrangements, Moves, arrange, enumerate_orders
 from tiewise.metrics.segments import segment_sum
 from tiewise.ties.orders import Hashes, group_rows, hash_names, random_priorities
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,10 +15,12 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.results.wording import spell_option
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
+from tiewise.scoring.functions import LEVELS as COMPUTED
 from tiewise.scoring.functions import exp_log_softmax, head, logit, require_class, score
 from tiewise.scoring.ids import IdsLike
-from tiewise.scoring.row_makers.levels import LEVELS, name_row, resolve_levels
 
+#: The model's own scores, and the levels of `tiewise.scoring`: what is computed again increases.
+LEVELS = ("native", *COMPUTED)
 #: How a model makes a score of its logits.
 FUNCTIONS = ("sigmoid", "softmax", "log_softmax", "identity")
 #: The row of the model in float32.
@@ -183,3 +185,25 @@ def _resolve_ids(queries: IdsLike, docs: IdsLike) -> tuple[list[str], list[str]]
     if len(both[0]) != len(both[1]):
         raise InputError(f"There are {len(both[0]):,} queries and {len(both[1]):,} documents of pairs. Give one each.")
     return both[0], both[1]
+
+
+def name_row(dtype: str, level: str) -> str:
+    """The name of the row of a model in a type, at a level.
+
+    >>> name_row("bfloat16", "native"), name_row("bfloat16", "score"), name_row("bfloat16", "head")
+    ('bfloat16', 'bfloat16 + hps', 'bfloat16 + head')
+    """
+    return dtype if level == "native" else f"{dtype} + {'hps' if level == 'score' else level}"
+
+
+def resolve_levels(levels: str | Iterable[str] | None, possible: Sequence[str] = LEVELS) -> tuple[str, ...]:
+    """The levels that were asked for, in the order of `LEVELS`; None means all that are possible."""
+    wanted = possible if levels is None else [levels] if isinstance(levels, str) else list(levels)
+    for level in wanted:
+        if level not in LEVELS:
+            raise InputError(f"Unknown level {level!r}. Use some of: {', '.join(LEVELS)}.")
+        if level not in possible:
+            raise InputError(f"The level '{level}' needs hidden states and the weights of the last layer.")
+    if not wanted:
+        raise InputError(f"No level was given. Give some of: {', '.join(possible)}.")
+    return tuple(level for level in possible if level in wanted)
