@@ -21,7 +21,6 @@ from tiewise.analysis.comparison import distribution, ranks, result, shared_orde
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.comparison.pair import Answers
 from tiewise.analysis.significance import ATOL
-from tiewise.metrics import arrangements as few_arrangements
 from tiewise.metrics import enumeration
 from tiewise.metrics.definition import Sampling
 from tiewise.metrics.grouped_judgments import GroupedJudgments
@@ -143,10 +142,10 @@ def test_shared_orders_with_many_arrangements_are_bounded_and_sampled(judged, le
     wide = compared(judged, left, right, "nDCG@2", orders="per-query").pair("A", "B")
     for most in (3, 24):
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(few_arrangements, "MAX_ARRANGEMENTS", most)
-            few_arrangements.arrange.cache_clear()
+            patched.setattr(enumeration, "MAX_ARRANGEMENTS", most)
+            enumeration.arrange.cache_clear()
             pair = compared(judged, left, right, "nDCG@2", orders="shared").pair("A", "B")
-        few_arrangements.arrange.cache_clear()
+        enumeration.arrange.cache_clear()
         low, high = pair.difference.minimum, pair.difference.maximum
         assert low <= wanted["minimum"] + 1e-9 and wanted["maximum"] <= high + 1e-9
         if pair.exact_range:
@@ -184,10 +183,10 @@ def test_a_range_is_exact_where_documents_link_queries_without_a_cycle(monkeypat
     wanted = facts(oracle.differences("RR", None, judged, tied, second, orders="shared"))
     exact = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
     check(exact, wanted)
-    monkeypatch.setattr(few_arrangements, "MAX_ARRANGEMENTS", 2)
-    few_arrangements.arrange.cache_clear()
+    monkeypatch.setattr(enumeration, "MAX_ARRANGEMENTS", 2)
+    enumeration.arrange.cache_clear()
     pair = compared(judged, tied, second, "RR", orders="shared", complete=True).pair("A", "B")
-    few_arrangements.arrange.cache_clear()
+    enumeration.arrange.cache_clear()
     if len(set("".join(groups))) > 2:
         assert pair.method == "sampled (n=1,000)" and pair.exact_range is reached
     ends = pair.difference.minimum, pair.difference.maximum
@@ -450,12 +449,12 @@ def test_many_distributions_with_few_sums_are_exact():
 
 
 def test_arrangements_are_all_orders_with_their_probabilities():
-    found = few_arrangements.arrange((2, 1, 2), 3)
+    found = enumeration.arrange((2, 1, 2), 3)
     assert found.probabilities.sum() == pytest.approx(1)
     assert len({tuple(kinds) for kinds in found.kinds.tolist()}) == len(found)
     probability = dict(zip(map(tuple, found.kinds.tolist()), found.probabilities.tolist(), strict=True))
     assert probability[0, 1, 0] == pytest.approx(2 / 5 * 1 / 4 * 1 / 3)
-    assert few_arrangements.arrange((20, 20), 40) is None
+    assert enumeration.arrange((20, 20), 40) is None
 
 
 # -- queries ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // tiewise._reader: from the bytes of a run to the tie groups of its judged documents, in one pass.
 //
 // A measure needs two numbers for a judged document: the documents of its list that score higher, and those that score
-// the same. So no list is sorted and no id becomes a Python object. A block of text is split at its blanks, 64 bytes at a
+// the same. So no id becomes a Python object, and only the scores of lists that do not descend are sorted. A block of text is split at its blanks, 64 bytes at a
 // time (text.h, rows.h). The judged documents of a query are looked up among the rows of its list, and the rows are
 // counted for their scores (count.h). A block holds whole lists, so several threads count blocks independently, in any
 // order. A dictionary is counted where Python keeps it (lists.h), and the usual measures follow from the counts by closed forms
@@ -353,7 +353,7 @@ struct HeldLists : Lists {
 template <class T>
 nb::object view_of(HeldLists& lists, std::vector<T>& values) {
   using Kind = std::conditional_t<std::is_same_v<T, uint8_t>, bool, T>;
-  nb::object made = nb::cast(Result<Kind>(reinterpret_cast<Kind*>(values.data()), {values.size()}, nb::find(lists)));
+  nb::object made = nb::cast(Result<const Kind>(reinterpret_cast<Kind*>(values.data()), {values.size()}, nb::find(lists)));
   return std::is_same_v<T, int64_t> ? nb::object(made.attr("view")("int64")) : made;
 }
 

@@ -58,21 +58,25 @@ def cached_method(method: Method) -> Method:
 
 
 class LazyMapping(Mapping[Key, Value]):
-    """Values by key, each made when it is first looked at.
+    """Values by key, each made when it is first looked at: by a function, or by `_make_value` of a subclass.
 
     >>> squares = LazyMapping([2, 3], lambda number: number**2)
     >>> list(squares), squares[3]
     ([2, 3], 9)
     """
 
-    def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value]):
+    def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value] | None = None):
         self._keys, self._make, self._made = dict.fromkeys(keys), make, dict[Key, Value]()
+
+    def _make_value(self, key: Key) -> Value:
+        assert self._make is not None
+        return self._make(key)
 
     def __getitem__(self, key: Key) -> Value:
         if key not in self._made:
             if key not in self._keys:
                 raise KeyError(key)
-            self._made[key] = self._make(key)
+            self._made[key] = self._make_value(key)
         return self._made[key]
 
     def __contains__(self, key: object) -> bool:

@@ -24,7 +24,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
-from tiewise.metrics.compiled import Statistics, can_compute, compute_statistics, longest_list, tables_of
+from tiewise.metrics.compiled import Statistics, compute_statistics, longest_list, tables_of
 from tiewise.metrics.cut_lists import reaches_last_group
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
@@ -32,7 +32,7 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
 from tiewise.results.wording import list_examples
-from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.counted import CompiledLists, Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
@@ -165,8 +165,9 @@ class Evaluation:
         if self.source is None or isinstance(self.source, Counted):
             return True
         run = self.source.rows()
-        rows, first = run.self_rows, np.maximum.reduceat(run.score, run.offsets[:-1])
-        return bool(np.mean(run.score[rows] == first[run.query[rows]]) >= 0.5)
+        rows, first = run.self_rows, np.full(len(run.queries), -np.inf)
+        np.maximum.at(first, run.query, run.score)
+        return bool(np.mean(run.score[rows] == first[run.query[rows]]) >= 0.5) if len(rows) else True
 
     @cached_property
     def without_self(self) -> Evaluation | None:
@@ -212,7 +213,7 @@ class Evaluation:
     def _compiled(self, measures: list[Measure]) -> dict[Measure, Callable[[], Estimates]]:
         """How to make the estimates of measures that have compiled closed forms; their statistics are computed now."""
         counted, options = self.counted, self.options
-        if native() is None or not can_compute(counted):
+        if native() is None or not (isinstance(counted.ties, CompiledLists) or self.ties.condensed_end is None):
             return {}
         longest, bounded, is_part = longest_list(counted), not options.complete, counted.qrels.pool is not None
         together: dict[Rule | None, tuple[list[Measure], list[Any]]] = {}

@@ -308,18 +308,13 @@ def _lines(table: Sequence[_Column], queries: Sequence[str], *, summary: bool) -
         yield from (format_line(one.name, "all", one.summary) for one in table if one.summary is not None)
 
 
-# -- the tag of a run, which trec_eval prints as its runid -------------------------------------------------------------
-
-TAIL = 1 << 14  # bytes in which the last line is looked for first
-
-
 def _read_tag(path: PathLike) -> str | None:
-    """The tag in the last line of a file, plain or compressed; None if that line has less than six columns."""
+    """The tag in the last line of a run, which trec_eval prints as its runid; None if it has less than six columns."""
     with opened(path, hashed=False) as stream:
         if stream.compressed:
             return _last_tag(line_blocks(stream.chunks(), stream.name))
     with Path(path).open("rb") as file:
-        start = max(file.seek(0, 2) - TAIL, 0)
+        start = max(file.seek(0, 2) - (1 << 14), 0)  # where the last line is looked for first
         file.seek(start)
         tail = file.read()
     lines = tail if not start else tail.partition(b"\n")[2]

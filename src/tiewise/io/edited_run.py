@@ -42,7 +42,8 @@ class EditedRun(RunSource):
     """A source whose rows are edited: see `edit_run`."""
 
     def __init__(self, source: RunSource, *, drop_self: bool, distances: bool):
-        self.original, self.drop_self, self.distances = source, drop_self, distances
+        self.original, self.is_constant = source, source.is_constant
+        self.drop_self, self.distances = drop_self, distances
 
     @cached_property
     def _edited(self) -> MemoryRun:

@@ -104,14 +104,14 @@ class _Archive(LazyMapping[str, NDArray[Any]]):
                 raise ValueError("it is not a zip archive")
         self._reread = Reread(name)
         with np.load(name, allow_pickle=False) as arrays:
-            super().__init__(arrays.files, self._load)
+            super().__init__(arrays.files)
 
-    def _load(self, key: str) -> NDArray[Any]:
+    def _make_value(self, key: str) -> NDArray[Any]:
         with _name_errors(self._name):
             self._reread.check()
-            return self._load_checked(key)
+            return self._load(key)
 
-    def _load_checked(self, key: str) -> NDArray[Any]:
+    def _load(self, key: str) -> NDArray[Any]:
         with np.load(self._name, allow_pickle=False) as arrays:
             where = f"{self._name}: {key!r}"
             member = arrays.zip.NameToInfo.get(f"{key}.npy") or arrays.zip.getinfo(key)

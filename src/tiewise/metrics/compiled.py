@@ -26,8 +26,12 @@ from tiewise.ties.orders import TOOL_ORDERS
 
 #: The forms of terms, as src/measures numbers them.
 FORMS = ("sum", "average precision", "first")
+#: What such a term is made of.
+DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "moments")
 #: The length of a list that is longer than any.
 ENDLESS = 2**52
+#: The most ranks of a table of weights.
+MAX_RANKS = 1 << 16
 
 
 class Statistics(NamedTuple):
@@ -64,69 +68,61 @@ def compute_statistics(
     return Statistics(values.reshape(7, len(tables), -1), reached)
 
 
-def can_compute(counted: Counted) -> bool:
-    """Whether these are whole lists."""
-    return isinstance(counted.ties, CompiledLists) or counted.ties["float64"].condensed_end is None
-
-
 def longest_list(counted: Counted) -> int:
     """The length of the longest list of a judged query."""
     if isinstance(counted.ties, CompiledLists):
-        longest: int = counted.ties.lists.longest
-        return longest
+        return int(counted.ties.lists.longest)
     return int(next(iter(counted.ties.values())).length.max(initial=0))
 
 
 def tables_of(measure: Measure, qrels: Qrels, longest: int) -> Any | None:
-    """The tables of a measure for lists of up to so many ranks; None if it has another form."""
-    n_weights = 1 << max(longest, 127).bit_length()
+    """The tables of a measure for lists of up to so many ranks; None if it has another form, or they would be large."""
+    n_ranks = longest if measure.cutoff is None else min(longest, measure.cutoff)
+    if n_ranks > MAX_RANKS or measure.judged_only or not _is_of_its_form(measure):
+        return None
+    n_weights = 1 << max(n_ranks, 127).bit_length()
     return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
 
 
 def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
-    module, form = native(), _form_of(measure)
-    weight = None if module is None or form is None else _weights(measure, n_weights)
-    if module is None or form is None or weight is None:
+    module = native()
+    if module is None or measure.form is None:
         return None
-    q, *others = (_lists(qrels, size, length) for size, length in ((1, ENDLESS), (0, ENDLESS), (1, 1)))
+    q, short = _retrieve_all(qrels, ENDLESS), _retrieve_all(qrels, 1)
     try:
         gain = np.empty(len(qrels))
         gain[q.rows] = measure.scaled_gain(q)
-        divisor, *other_divisors = (engine.divisors(measure, one) for one in (q, *others))
-        depth, *other_depths = (np.asarray(measure.depth(one)) for one in (q, *others))
+        divisor, other = engine.divisors(measure, q), engine.divisors(measure, short)
+        depth = np.asarray(measure.depth(q))
     except MeasureError:  # of a label, perhaps of a document that is not in the run
         return None
-    of_length = bool((divisor == ENDLESS).all() and (other_divisors[1] == 1).all())
-    is_fixed = of_length or all((divisor == other).all() for other in other_divisors)
-    limits = zip(other_depths, others, strict=True)
-    if (gain < 0).any() or not is_fixed or any((found != np.minimum(depth, one.length)).any() for found, one in limits):
+    of_length = bool((divisor == ENDLESS).all() and (other == 1).all())
+    if (gain < 0).any() or not (of_length or (divisor == other).all()):
         return None
-    return module.Tables(FORMS.index(form), gain, weight, depth.astype(np.int64), np.array(divisor), of_length)
+    weight = _weights(measure, n_weights)
+    return module.Tables(FORMS.index(measure.form), gain, weight, depth.astype(np.int64), np.array(divisor), of_length)
 
 
-def _form_of(measure: Measure) -> str | None:
-    """The form of a measure's terms; None if it is not a sum of one of them."""
+@lru_cache(maxsize=1024)
+def _is_of_its_form(measure: Measure) -> bool:
+    """Whether it has a form, and no subclass of the class that declares it overrides what the form stands for."""
     cls = type(measure)
-    is_sum = measure.additive and measure.sorted_extremes and measure.part is None and measure.value_range is None
-    if not is_sum or measure.judged_only or cls.terms is not Measure.terms or cls.base is not Measure.base:
-        return None
-    return measure.form if measure.form or measure.uses_seen or cls.moments is not Measure.moments else "sum"
+    declaring = next(one for one in cls.__mro__ if "form" in vars(one))
+    owners = (next(one for one in cls.__mro__ if name in vars(one)) for name in DEFINITION)
+    is_sum = measure.additive and measure.sorted_extremes and measure.takes_depth
+    return is_sum and measure.form is not None and all(issubclass(declaring, owner) for owner in owners)
 
 
-@lru_cache(maxsize=256)
-def _weights(measure: Measure, n_weights: int) -> Floats | None:
-    """The weights of ranks, from rank 1 on; None if one is negative or above that of the rank before it."""
+@lru_cache(maxsize=64)
+def _weights(measure: Measure, n_weights: int) -> Floats:
+    """The weights of ranks, from rank 1 on."""
     rank = np.arange(1.0, n_weights)
-    try:
-        weight: Floats = np.append(0.0, measure.payoff(rank, np.zeros_like(rank)))
-    except Exception:  # that of a user may be defined for the ranks of his lists alone
-        return None
-    return freeze(weight) if weight.min() >= 0 and not (np.diff(weight[1:]) > 0).any() else None
+    return freeze(np.append(0.0, measure.payoff(rank, np.zeros_like(rank))))
 
 
-def _lists(qrels: Qrels, size: int, length: int) -> GroupedJudgments:
-    """Lists of some length with all judged documents, without ties, or with none of them if `size` is 0."""
-    n, sizes = len(qrels.queries), np.full(len(qrels), size)
+def _retrieve_all(qrels: Qrels, length: int) -> GroupedJudgments:
+    """Lists of some length with all judged documents first, without ties."""
+    n, one = len(qrels.queries), np.ones(len(qrels), np.int64)
     rank = np.arange(len(qrels)) - qrels.offsets[qrels.query]
     of_query = np.full(n, length), np.ones(n, bool), np.zeros(n), np.ones(n, np.int64)
-    return GroupedJudgments(TieGroups(qrels, sizes.astype(np.float64), rank, sizes, *of_query))
+    return GroupedJudgments(TieGroups(qrels, one.astype(np.float64), rank, one, *of_query))

@@ -145,7 +145,8 @@ class Measure:
     additive: ClassVar[bool] = True
     #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
-    #: The form of its terms, if `moments` is overridden for it: see `tiewise.metrics.compiled`.
+    #: The form of its terms, which are then computed in C++ unless a subclass overrides one of its methods: see
+    #: `tiewise.metrics.compiled`. What it is made of depends on the judgments and the length of the list alone.
     form: ClassVar[str | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it

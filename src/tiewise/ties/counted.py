@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +48,7 @@ class Request:
 class RunSource(ABC):
     """A run, wherever it is."""
 
-    is_constant: ClassVar[bool] = True  #: whether a second count sees the same run, or raises an error
+    is_constant: bool = True  #: whether a second count sees the same run, or raises an error
 
     @abstractmethod
     def rows(self) -> Run:
@@ -172,9 +172,9 @@ class CompiledLists(LazyMapping[str, TieGroups]):
     def __init__(self, lists: Any, request: Request):
         self.lists = lists  # the compiled object
         self.qrels, self._orders = request.qrels, request.orders
-        super().__init__(request.dtypes, self._tie_groups)
+        super().__init__(request.dtypes)
 
-    def _tie_groups(self, dtype: str) -> TieGroups:
+    def _make_value(self, dtype: str) -> TieGroups:
         score, start, size, lowest, lowest_size, *before = self.lists.groups(dtype == "float32")
         orders = dict(zip(TOOL_ORDERS, before, strict=True))
         return TieGroups(

@@ -54,6 +54,7 @@ class _DCG(_Discounted):
     DCG@2 1.6309 [1.2619, 2.0000]
     """
 
+    form = "sum"
     aliases = ("dcg_burges:gains='exp'",)
     limits = (-math.inf, math.inf)
 
@@ -80,6 +81,7 @@ class _nDCG(_Discounted):
     nDCG 0.8100 [0.6697, 0.9502]
     """
 
+    form = "sum"
     aliases = ("ndcg_burges:gains='exp'",)
 
     def scaled_gain(self, documents: GroupedJudgments | Order) -> Floats:
@@ -136,6 +138,7 @@ class _RBP(Binary):
     """
 
     distinguishes_unjudged = True  # in its residual
+    form = "sum"
     p: float = param(0.8, above=0, below=1, shown=True)
     gains: str = param("binary", choices=("binary", "graded", "judged"))
     max: float = param(1, above=0)

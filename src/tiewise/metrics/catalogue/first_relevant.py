@@ -16,8 +16,6 @@ __all__ = ["RR", "Success"]
 class _First(Binary):
     """Measures that pay for the first relevant document only: payoff(r, seen) = [seen = 0] · worth(r)."""
 
-    form = "first"
-
     def worth(self, rank: Floats) -> Floats:
         raise NotImplementedError
 
@@ -49,6 +47,7 @@ class _RR(_First):
     RR 0.7500 [0.5000, 1.0000]
     """
 
+    form = "first"
     aliases = ("mrr", "recip_rank", "reciprocal_rank")
 
     def worth(self, rank: Floats) -> Floats:
@@ -65,6 +64,7 @@ class _Success(_First):
     Success@2 0.8333 [0.0000, 1.0000]
     """
 
+    form = "first"
     aliases = ("hit_rate", "hitrate", "top_k_accuracy")
 
     def worth(self, rank: Floats) -> Floats:

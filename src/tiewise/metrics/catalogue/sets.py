@@ -48,6 +48,7 @@ class _Hits(Binary):
     Hits@2 1.0000
     """
 
+    form = "sum"
     limits = (0.0, math.inf)
 
 
@@ -61,6 +62,7 @@ class _P(Binary):
     P@2 0.3333 [0.0000, 0.5000]
     """
 
+    form = "sum"
     aliases = ("precision",)
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
@@ -77,6 +79,7 @@ class _R(Binary):
     R@1 0.2500 [0.0000, 0.5000]
     """
 
+    form = "sum"
     aliases = ("recall",)
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
@@ -87,6 +90,7 @@ R = measure(_R)
 
 
 class _Balanced(Binary):
+    form = "sum"
     beta: Any = 1.0
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
@@ -127,6 +131,7 @@ class _Rprec(Binary):
     Rprec 0.5000
     """
 
+    form = "sum"
     takes_cutoff = False
     aliases = ("r-precision", "r_precision", "rprecision")
 
@@ -447,6 +452,7 @@ class _Judged(Measure):
     Judged@1 0.5000 [0.0000, 1.0000]
     """
 
+    form = "sum"
     norm: str = param("all", choices=("all", "cap"))
 
     def gain(self, label: Floats) -> Floats:
