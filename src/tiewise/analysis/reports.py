@@ -256,7 +256,7 @@ class Report(Result):
     @property
     def is_cut(self) -> bool:
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
-        if not self.cut_lists or not self._evaluation.cut_is_likely:
+        if not self._evaluation.cut_is_likely or not self.cut_lists:
             return False
         return bool(self.without_bounds) or any(is_wide(mean.cut) for mean in self._means.values())
 
