@@ -153,7 +153,7 @@ class _LatexColumn:
         found = [_NUMBER.fullmatch(text) for text in texts]
         self._title, self.has_details = column.title, details_beside
         self._is_text = column.align == "left"
-        words = _LETTER * max(len(column.title), *(len(cell.text + cell.footnote) for cell in cells), 0)
+        words = _LETTER * max(len(column.title), *(len(add_zeros(cell.text) + cell.footnote) for cell in cells), 0)
         details = _SMALL * max((len(add_zeros(cell.detail)) for cell in cells), default=0)
         self.width = words + details if details_beside else max(words, details)  #: about, in points
         self.is_numeric = column.align == "right" and bool(texts) and all(found)
