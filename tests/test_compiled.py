@@ -8,6 +8,7 @@ import pytest
 import tiewise as tw
 from tiewise.data.native import native
 from tiewise.metrics.compiled import tables_of
+from tiewise.ties.counted import Counted
 
 pytestmark = pytest.mark.skipif(native() is None, reason="the compiled reader is not installed")
 
@@ -18,6 +19,13 @@ MEASURES = (
 )
 COLUMNS = ("expected", "minimum", "maximum", "variance", "oblivious", "residual")
 QRELS = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1}})
+
+
+def counted(length):
+    """The judged documents in lists of a length."""
+    one, rank = np.ones(len(QRELS), np.int64), np.array([0, 1, 2, 0])
+    of_lists = np.full(2, length), np.ones(2, bool), np.zeros(2), np.ones(2, np.int64)
+    return Counted.of(tw.TieGroups(QRELS, one.astype(float), rank, one, *of_lists))
 
 
 def draw(seed):
@@ -63,11 +71,11 @@ def test_compiled_closed_forms_are_those_of_numpy(door, start, monkeypatch):
 
 def test_the_usual_measures_have_tables():
     usual = ("nDCG@10", "DCG", "AP", "RR", "P@10", "R@100", "F1@5", "Hits", "Success", "RBP", "Rprec", "Judged@10")
-    assert all(tables_of(tw.parse(name), QRELS, 1000) is not None for name in usual)
-    assert tables_of(tw.parse("ERR"), QRELS, 1000) is None
-    assert tables_of(tw.parse("AP"), QRELS, 10**6) is None  # a table of a million weights
-    assert tables_of(tw.parse("AP@100"), QRELS, 10**6) is not None
-    assert tables_of(tw.parse("nDCG(judged_only=True)"), QRELS, 10) is None
+    assert all(tables_of(tw.parse(name), counted(1000)) is not None for name in usual)
+    assert tables_of(tw.parse("ERR"), counted(1000)) is None
+    assert tables_of(tw.parse("AP"), counted(10**6)) is None  # a table of a million weights
+    assert tables_of(tw.parse("AP@100"), counted(10**6)) is not None
+    assert tables_of(tw.parse("nDCG(judged_only=True)"), counted(10)) is None
 
 
 def test_a_measure_that_overrides_a_part_takes_the_general_path():
@@ -86,4 +94,4 @@ def test_a_measure_that_overrides_a_part_takes_the_general_path():
     class Same(type(tw.P)):
         """Nothing is overridden."""
 
-    assert [tables_of(one(), QRELS, 10) is None for one in (Late, Half, Same)] == [True, True, False]
+    assert [tables_of(one(), counted(10)) is None for one in (Late, Half, Same)] == [True, True, False]

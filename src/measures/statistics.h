@@ -125,16 +125,20 @@ class Computation {
         found_.oblivious += term(documents_[at].gain, start + 1 + documents_[at].place, seen_ + at);
       }
     }
-    if (alike) {
-      // No order matters.
-    } else if (tables_->form == Form::sum) {
-      add_sum(start, static_cast<double>(size));
-    } else if (tables_->form == Form::average_precision) {
-      add_precision(start, static_cast<double>(size));
-    } else if (seen_ == 0) {
-      add_first(start, static_cast<double>(size));
-    }
+    if (!alike) add_moments(start, static_cast<double>(size));
     seen_ += many;
+  }
+
+  // The mean and the variance of what a tie group adds.
+  void add_moments(int64_t start, double size) {
+    switch (tables_->form) {
+      case Form::sum:
+        return add_sum(start, size);
+      case Form::average_precision:
+        return add_precision(start, size);
+      default:
+        if (seen_ == 0) add_first(start, size);
+    }
   }
 
   int64_t inside(int64_t start, double size) const { return std::min(static_cast<int64_t>(size), depth_ - start); }
@@ -224,18 +228,18 @@ class Computation {
   }
 
   void divide(double divisor) {
-    const double by = divisor == 0 ? 0.0 : 1.0;  // a value without a divisor is 0
-    const auto share = [&](double& value) { value = by ? value / divisor : 0.0; };
     Statistics& s = found_;
-    share(s.expected), share(s.minimum), share(s.maximum), share(s.oblivious), share(s.lowest), share(s.highest);
-    s.variance = by ? s.variance / (divisor * divisor) : 0.0;
+    for (double* value : {&s.expected, &s.minimum, &s.maximum, &s.oblivious, &s.lowest, &s.highest, &s.variance}) {
+      *value = divisor == 0 ? 0.0 : *value / divisor;  // a value without a divisor is 0
+    }
+    s.variance = divisor == 0 ? 0.0 : s.variance / divisor;
     if (s.minimum == s.maximum) {  // no order matters
       s.expected = s.oblivious = s.minimum, s.variance = 0;
     } else {
       s.expected = std::min(std::max(s.expected, s.minimum), s.maximum);
     }
-    s.lowest = found_.reached ? std::min(s.expected, s.lowest) : s.expected;
-    s.highest = found_.reached ? std::max(s.expected, s.highest) : s.expected;
+    s.lowest = s.reached ? std::min(s.expected, s.lowest) : s.expected;
+    s.highest = s.reached ? std::max(s.expected, s.highest) : s.expected;
   }
 
   const Tables* tables_ = nullptr;

@@ -19,7 +19,7 @@ from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
 from tiewise.metrics import engine
-from tiewise.metrics.compiled import compute_statistics, longest_list, tables_of
+from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
@@ -80,8 +80,6 @@ class _Evaluation:
 
     def compute(self) -> dict[ToolMeasure, Floats]:
         """The numbers of each query, (n_queries,)."""
-        if self._value == "oblivious":
-            return self._find("oblivious")
         if self._value == "bias":
             oblivious, expected = self._find("oblivious"), self._find("expected")
             return {tool: oblivious[tool] - expected[tool] for tool in self._tools}
@@ -96,8 +94,7 @@ class _Evaluation:
         found: dict[ToolMeasure, Floats] = {}
         for (_, dtype, order), some in together.items():
             counted = self._count(some[0], dtype)
-            longest = longest_list(counted)
-            tables = [tables_of(tool.measure, counted.qrels, longest) for tool in some]
+            tables = [tables_of(tool.measure, counted) for tool in some]
             known = [table for table in tables if table is not None]
             if known:
                 each = iter(compute_statistics(known, counted, order, dtype, None, truncated=False).column(value))

@@ -19,12 +19,11 @@ from tiewise.analysis.options import Options
 from tiewise.caching import LazyMapping, cached_property
 from tiewise.data.columns import Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
-from tiewise.data.native import native
 from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
-from tiewise.metrics.compiled import Statistics, compute_statistics, longest_list, tables_of
+from tiewise.metrics.compiled import Statistics, compute_statistics, tables_of
 from tiewise.metrics.cut_lists import reaches_last_group
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
@@ -32,7 +31,7 @@ from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
 from tiewise.results.wording import list_examples
-from tiewise.ties.counted import CompiledLists, Counted, RunSource
+from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
@@ -213,12 +212,10 @@ class Evaluation:
     def _compiled(self, measures: list[Measure]) -> dict[Measure, Callable[[], Estimates]]:
         """How to make the estimates of measures that have compiled closed forms; their statistics are computed now."""
         counted, options = self.counted, self.options
-        if native() is None or not (isinstance(counted.ties, CompiledLists) or self.ties.condensed_end is None):
-            return {}
-        longest, bounded, is_part = longest_list(counted), not options.complete, counted.qrels.pool is not None
+        bounded, is_part = not options.complete, counted.qrels.pool is not None
         together: dict[Rule | None, tuple[list[Measure], list[Any]]] = {}
         for measure in measures:
-            tables = None if is_part and measure.needs_all_judged else tables_of(measure, counted.qrels, longest)
+            tables = None if is_part and measure.needs_all_judged else tables_of(measure, counted)
             rule = self._rule(measure)
             if tables is not None and (rule is None or counted.has(rule.order, rule.dtype)):
                 some, all_tables = together.setdefault(rule, ([], []))
@@ -227,11 +224,10 @@ class Evaluation:
         made: dict[Measure, Callable[[], Estimates]] = {}
         for rule, (some, all_tables) in together.items():
             order = rule.order if rule is not None and rule.dtype == "float64" else None
-            found = compute_statistics(all_tables, counted, order, "float64", options.depth, truncated=bounded)
-            oblivious = None if rule is None else found.values[4]
-            if rule is not None and order is None:
-                other = compute_statistics(all_tables, counted, rule.order, rule.dtype, options.depth, truncated=False)
-                oblivious = other.values[4]
+            compute = partial(compute_statistics, all_tables, counted, depth=options.depth)
+            found = compute(order, "float64", truncated=bounded)
+            other = found if rule is None or order is not None else compute(rule.order, rule.dtype, truncated=False)
+            oblivious = None if rule is None else other.column("oblivious")
             for row, measure in enumerate(some):
                 made[measure] = partial(self._make, measure, found, oblivious, row)
         return made

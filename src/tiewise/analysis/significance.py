@@ -16,10 +16,9 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
+from tiewise.results.wording import ATOL as ATOL
 from tiewise.results.wording import spell_option
 
-#: Means that differ by at most this are equal: the rest is rounding of their sums.
-ATOL = 1e-12
 #: The highest confidence: with more, random draws are too few.
 MAX_CONFIDENCE = 0.999
 #: The confidence of bounds for losses.

@@ -57,8 +57,8 @@ def _find_table(
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
     format = format or _detect_format(document)
-    if format in READERS:
-        return format, read_lists(values, READERS[format])
+    if format in LIST_READERS:
+        return format, read_lists(values, LIST_READERS[format])
     if len(values) > 1:
         raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
@@ -85,7 +85,7 @@ def _detect_format(document: Any) -> str:
         parts = [value for key, value in document.items() if key != META] or [document[META]]
         scores = any(isinstance(one, (int, float)) for part in parts if isinstance(part, dict) for one in part.values())
         return "json" if scores else "mteb"  # a query may have that id, too
-    return next((name for name, reader in READERS.items() if reader.matches(document)), "json")
+    return next((name for name, reader in LIST_READERS.items() if reader.matches(document)), "json")
 
 
 def _is_prediction(value: Any) -> bool:
@@ -113,7 +113,7 @@ class ListReader(NamedTuple):
 
 
 #: The formats with one ranking in each value, such as a line of JSON.
-READERS = {
+LIST_READERS = {
     "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "reranker": ListReader(is_response, read_response, EXPECTED),
 }

@@ -68,17 +68,12 @@ def compute_statistics(
     return Statistics(values.reshape(7, len(tables), -1), reached)
 
 
-def longest_list(counted: Counted) -> int:
-    """The length of the longest list of a judged query."""
-    if isinstance(counted.ties, CompiledLists):
-        return int(counted.ties.lists.longest)
-    return int(next(iter(counted.ties.values())).length.max(initial=0))
-
-
-def tables_of(measure: Measure, qrels: Qrels, longest: int) -> Any | None:
-    """The tables of a measure for lists of up to so many ranks; None if it has another form, or they would be large."""
+def tables_of(measure: Measure, counted: Counted) -> Any | None:
+    """The tables of a measure for some lists; None if it has another form, lists are condensed, or tables large."""
+    qrels, longest = counted.qrels, counted.longest
     n_ranks = longest if measure.cutoff is None else min(longest, measure.cutoff)
-    if n_ranks > MAX_RANKS or measure.judged_only or not _is_of_its_form(measure):
+    is_condensed = measure.judged_only or counted.is_condensed
+    if native() is None or n_ranks > MAX_RANKS or is_condensed or not _is_of_its_form(measure):
         return None
     n_weights = 1 << max(n_ranks, 127).bit_length()
     return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
@@ -86,8 +81,7 @@ def tables_of(measure: Measure, qrels: Qrels, longest: int) -> Any | None:
 
 def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
     module = native()
-    if module is None or measure.form is None:
-        return None
+    assert module is not None and measure.form is not None
     q, short = _retrieve_all(qrels, ENDLESS), _retrieve_all(qrels, 1)
     try:
         gain = np.empty(len(qrels))

@@ -114,20 +114,36 @@ class Counted(RunSource):
     @property
     def qrels(self) -> Qrels:
         """The judgments for which the run was counted."""
-        return self.ties.qrels if isinstance(self.ties, CompiledLists) else next(iter(self.ties.values())).qrels
+        return self.ties.qrels if isinstance(self.ties, CompiledLists) else self._any.qrels
 
     @property
     def n_present(self) -> int:
         """The number of judged queries that the run has."""
         if isinstance(self.ties, CompiledLists):
-            present: int = self.ties.lists.n_present
-            return present
-        return int(np.count_nonzero(self.ties["float64"].present))
+            return int(self.ties.lists.n_present)
+        return int(np.count_nonzero(self._any.present))
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest list of a judged query."""
+        if isinstance(self.ties, CompiledLists):
+            return int(self.ties.lists.longest)
+        return int(self._any.length.max(initial=0))
+
+    @property
+    def is_condensed(self) -> bool:
+        """Whether unjudged documents were removed from the lists."""
+        return not isinstance(self.ties, CompiledLists) and self._any.condensed_end is not None
+
+    @property
+    def _any(self) -> TieGroups:
+        """Tie groups of one of the score types, for what is the same in all of them."""
+        return next(iter(self.ties.values()))
 
     @property
     def complete(self) -> bool:
         """Whether the lists are known to be complete."""
-        return not isinstance(self.ties, CompiledLists) and self.ties["float64"].complete
+        return not isinstance(self.ties, CompiledLists) and self._any.complete
 
     def has(self, order: str | None, dtype: str) -> bool:
         """Whether the run was counted for an order of ties and a score type."""
