@@ -73,7 +73,7 @@ def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
         raise InputError("The run is empty: it has no query.")
     for what in counted.numbered:
         warn_of_row_numbers(what, qrels.queries if what == "query" else qrels.docs)
-    present = np.count_nonzero(counted.ties["float64"].present)
+    present = counted.n_present
     if not present:
         of_run = list_examples(counted.queries, total=counted.n_queries)
         raise InputError(

@@ -117,11 +117,10 @@ class Options:
     @classmethod
     def of(cls, function: str, names: OptionNames) -> Options:
         """Options from the keywords of a function; an unknown one is a TypeError, as for any function."""
-        known = {field.name for field in fields(cls)}
         for name in names:
-            if name not in known:
+            if name not in cls.__dataclass_fields__:
                 raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
-        return cls(**names)
+        return cls(**names) if names else _DEFAULTS
 
     @property
     def sampling(self) -> Sampling:
@@ -131,6 +130,9 @@ class Options:
     def to_dict(self) -> dict[str, Any]:
         """The options by name."""
         return asdict(self)
+
+
+_DEFAULTS = Options()
 
 
 def takes_options(*without: str) -> Callable[[Function], Function]:

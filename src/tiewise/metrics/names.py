@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import lru_cache, wraps
 from importlib import import_module
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -155,7 +156,8 @@ def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     if not isinstance(names, str):
         if not isinstance(names, Iterable) or isinstance(names, bytes):
             raise MeasureError(f"{names!r} is no measure. Give names such as 'nDCG@10', or measures.")
-        found = list(dict.fromkeys(one for name in names for one in parse_all(name)))
+        each = (_parse_text(name) if type(name) is str else parse_all(name) for name in names)
+        found = list(dict.fromkeys(chain.from_iterable(each)))
         if not found:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
         return found

@@ -147,6 +147,8 @@ class Counted(RunSource):
 
     def has(self, order: str | None, dtype: str) -> bool:
         """Whether the run was counted for an order of ties and a score type."""
+        if isinstance(self.ties, CompiledLists):
+            return dtype in self.ties and order in self.ties.orders
         return dtype in self.ties and order in self.ties[dtype].before
 
     def condensed(self) -> Counted | None:
@@ -187,7 +189,7 @@ class CompiledLists(LazyMapping[str, TieGroups]):
 
     def __init__(self, lists: Any, request: Request):
         self.lists = lists  # the compiled object
-        self.qrels, self._orders = request.qrels, request.orders
+        self.qrels, self.orders = request.qrels, request.orders
         super().__init__(request.dtypes)
 
     def _make_value(self, dtype: str) -> TieGroups:
@@ -202,7 +204,7 @@ class CompiledLists(LazyMapping[str, TieGroups]):
             present=self.lists.present,
             lowest=lowest,
             lowest_size=lowest_size,
-            before={order: orders[order] for order in self._orders},
+            before={order: orders[order] for order in self.orders},
             unjudged=frozenset(self.lists.unjudged),
         )
 
