@@ -48,6 +48,9 @@ struct Statistics {
 
 class Computation {
  public:
+  // Without `moments`, expectations and variances are left out.
+  explicit Computation(bool moments) : moments_(moments) {}
+
   // The documents `first` to `last` of the judgments are those of a query.
   void read(const List& list, int64_t first, int64_t last) {
     list_ = list;
@@ -125,7 +128,7 @@ class Computation {
         found_.oblivious += term(documents_[at].gain, start + 1 + documents_[at].place, seen_ + at);
       }
     }
-    if (!alike) add_moments(start, static_cast<double>(size));
+    if (!alike && moments_) add_moments(start, static_cast<double>(size));
     seen_ += many;
   }
 
@@ -242,6 +245,7 @@ class Computation {
     s.highest = s.reached ? std::max(s.expected, s.highest) : s.expected;
   }
 
+  const bool moments_;
   const Tables* tables_ = nullptr;
   List list_{};
   Statistics found_;
@@ -259,10 +263,11 @@ struct AllLists {
 };
 
 // The statistics of some measures, (7, n_measures, n_queries), and whether each looks at ranks after which a list may be
-// truncated, (n_measures,).
-inline void compute_all(const std::vector<const Tables*>& measures, const AllLists& all, double* out, bool* reached) {
+// truncated, (n_measures, n_queries).
+inline void compute_all(const std::vector<const Tables*>& measures, const AllLists& all, bool moments, double* out,
+                        uint8_t* reached) {
   const size_t many = measures.size();
-  Computation computation;
+  Computation computation(moments);
   for (size_t query = 0; query < all.queries; ++query) {
     computation.read({all.start, all.size, all.before, all.length[query], all.last_start[query], all.last_size[query],
                       all.truncated[query]},
@@ -272,7 +277,7 @@ inline void compute_all(const std::vector<const Tables*>& measures, const AllLis
       const double values[] = {one.expected,  one.minimum, one.maximum, one.variance,
                                one.oblivious, one.lowest,  one.highest};
       for (size_t column = 0; column < 7; ++column) out[(column * many + at) * all.queries + query] = values[column];
-      reached[at] |= one.reached;
+      reached[at * all.queries + query] = one.reached;
     }
   }
 }

@@ -66,7 +66,7 @@ class Lists {
 
   // The statistics of some measures: see `compute_all`.
   void compute(const std::vector<const Tables*>& measures, View& view, const int64_t* before, int64_t depth, bool complete,
-               double* out, bool* reached) const {
+               bool moments, double* out, uint8_t* reached) const {
     const size_t queries = length.size();
     std::vector<int64_t> ranks(length), last_start(length);
     for (size_t query = 0; query < queries; ++query) {
@@ -78,7 +78,7 @@ class Lists {
     compute_all(measures,
                 {queries, judged_.offsets.data(), view.start.data(), view.size.data(), before, ranks.data(),
                  last_start.data(), view.lowest_size.data(), truncated.get()},
-                out, reached);
+                moments, out, reached);
   }
 
   View exact, rounded;

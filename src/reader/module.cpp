@@ -366,37 +366,85 @@ nb::tuple groups_of(HeldLists& lists, bool rounded) {
 }
 
 // The statistics of some measures, (7, n_measures, n_queries), and whether each looks at ranks after which a list may be
-// truncated; `compute` fills them.
+// truncated, (n_measures, n_queries); `compute` fills them.
 template <class Compute>
 nb::tuple statistics(nb::list measures, size_t queries, Compute compute) {
   std::vector<const Tables*> tables;
   for (nb::handle one : measures) tables.push_back(nb::cast<const HeldTables*>(one));
   std::vector<double> found(7 * tables.size() * queries);
-  const auto reached = std::make_unique<bool[]>(tables.size());
-  compute(tables, found.data(), reached.get());
-  nb::list each;
-  for (size_t at = 0; at < tables.size(); ++at) each.append(nb::bool_(reached[at]));
-  return nb::make_tuple(array(std::move(found)), each);
+  std::vector<uint8_t> reached(tables.size() * queries);
+  compute(tables, found.data(), reached.data());
+  return nb::make_tuple(array(std::move(found)), array(std::move(reached)));
 }
 
-nb::tuple statistics_of_lists(HeldLists& lists, nb::list measures, int order, bool rounded, int64_t depth, bool complete) {
+nb::tuple statistics_of_lists(HeldLists& lists, nb::list measures, int order, bool rounded, int64_t depth, bool complete,
+                              bool moments) {
   View& view = rounded ? lists.rounded : lists.exact;
   const int64_t* before[] = {nullptr, view.desc.data(), view.asc.data(), view.given.data()};
-  return statistics(measures, lists.length.size(), [&](const auto& tables, double* found, bool* reached) {
-    lists.compute(tables, view, before[order], depth, complete, found, reached);
+  return statistics(measures, lists.length.size(), [&](const auto& tables, double* found, uint8_t* reached) {
+    lists.compute(tables, view, before[order], depth, complete, moments, found, reached);
   });
 }
 
 nb::tuple statistics_of_groups(nb::list measures, ConstInts offsets, ConstInts start, ConstInts size,
                                std::optional<ConstInts> before, ConstInts length, ConstInts last_start,
-                               ConstInts last_size, Array<const bool> truncated) {
-  return statistics(measures, length.size(), [&](const auto& tables, double* found, bool* reached) {
+                               ConstInts last_size, Array<const bool> truncated, bool moments) {
+  return statistics(measures, length.size(), [&](const auto& tables, double* found, uint8_t* reached) {
     nb::gil_scoped_release unlocked;
     compute_all(tables,
                 {length.size(), offsets.data(), start.data(), size.data(), before ? before->data() : nullptr,
                  length.data(), last_start.data(), last_size.data(), truncated.data()},
-                found, reached);
+                moments, found, reached);
   });
+}
+
+// ``{query: {name: number}}`` from a column of numbers for each name.
+nb::object number_rows(nb::list queries, nb::list names, nb::list columns) {
+  std::vector<Array<const double>> numbers;
+  nb::dict empty, rows;
+  for (nb::handle column : columns) numbers.push_back(nb::cast<Array<const double>>(column));
+  for (nb::handle name : names) empty[name] = nb::none();
+  for (size_t place = 0; place < nb::len(queries); ++place) {
+    nb::object row = nb::steal(PyDict_Copy(empty.ptr()));
+    for (size_t at = 0; at < numbers.size(); ++at) {
+      nb::object number = nb::steal(PyFloat_FromDouble(numbers[at].data()[place]));
+      if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(at)), number.ptr())) {
+        throw nb::python_error();
+      }
+    }
+    if (PyDict_SetItem(rows.ptr(), PyList_GetItem(queries.ptr(), static_cast<Py_ssize_t>(place)), row.ptr())) {
+      throw nb::python_error();
+    }
+  }
+  return rows;
+}
+
+// ``{query: {document: number}}`` from tuples of one type, whose fields stand at some places. None if an id is not a plain
+// string or a number not a plain one, or if a document is twice in a list: Python then reports the problem.
+nb::object lists_of_rows(nb::list rows, Py_ssize_t query_at, Py_ssize_t doc_at, Py_ssize_t number_at) {
+  nb::dict table;
+  PyObject *last = nullptr, *list = nullptr;  // of the row before
+  Py_ssize_t many = 0;
+  const Py_ssize_t fields = std::max({query_at, doc_at, number_at}) + 1;
+  for (nb::handle row : rows) {
+    if (row.type().ptr() != nb::handle(rows[0]).type().ptr() || !PyTuple_Check(row.ptr())) return nb::none();
+    if (PyTuple_Size(row.ptr()) < fields) return nb::none();
+    PyObject *query = PyTuple_GetItem(row.ptr(), query_at), *doc = PyTuple_GetItem(row.ptr(), doc_at);
+    PyObject* number = PyTuple_GetItem(row.ptr(), number_at);
+    if (!PyUnicode_CheckExact(query) || std::isnan(plain_score(doc, number))) return nb::none();
+    if (query != last) {
+      list = PyDict_GetItemWithError(table.ptr(), query), last = query;
+      if (!list) {
+        nb::dict made;
+        if (PyDict_SetItem(table.ptr(), query, made.ptr())) throw nb::python_error();
+        list = made.ptr();  // the table owns it
+      }
+      many = PyDict_Size(list);
+    }
+    if (PyDict_SetItem(list, doc, number)) throw nb::python_error();
+    if (PyDict_Size(list) != ++many) return nb::none();
+  }
+  return table;
 }
 
 }  // namespace
@@ -436,7 +484,9 @@ NB_MODULE(_reader, m) {
       .def(nb::init<int, Array<const double>, Array<const double>, ConstInts, Array<const double>, bool>(), "form"_a, "gain"_a,
            "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
   m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
-        "last_start"_a, "last_size"_a, "truncated"_a);
+        "last_start"_a, "last_size"_a, "truncated"_a, "moments"_a);
+  m.def("number_rows", &number_rows, "queries"_a, "names"_a, "columns"_a);
+  m.def("lists_of_rows", &lists_of_rows, "rows"_a, "query"_a, "document"_a, "number"_a);
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
 
@@ -444,7 +494,8 @@ NB_MODULE(_reader, m) {
       .def(nb::init<nb::object, nb::object>(), "judged"_a, "pool"_a.none())
       .def("read", &HeldLists::read)
       .def("groups", &groups_of, "rounded"_a)
-      .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a)
+      .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a,
+           "moments"_a)
       .def("totals", [](const HeldLists& lists) { return lists.totals(); })
       .def_prop_ro("longest", [](const HeldLists& lists) {
         return lists.length.empty() ? 0 : *std::max_element(lists.length.begin(), lists.length.end());

@@ -44,11 +44,12 @@ from typing import Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
+from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
 from tiewise.analysis.evaluating import evaluate
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.data.judgments import Qrels
+from tiewise.data.native import native
 from tiewise.data.table import DOC_NAMES, Table
 from tiewise.errors import InputError, MeasureError, TiewiseError, warn
 from tiewise.io import as_qrels, as_run, read_qrels, read_run
@@ -162,7 +163,7 @@ class Evaluator:
         self.qrel_qids: set[str] = set()
         if self._theirs:
             unique = list(dict.fromkeys(self._theirs.values()))
-            self._providers = _theirs.DefaultPipeline.evaluator(unique, _for_providers(qrels, "relevance", as_qrels))
+            self._providers = _theirs.DefaultPipeline.evaluator(unique, _for_providers(qrels, as_qrels))
             self.qrel_qids = set(self._providers.qrel_qids)
         if self._ours or not self._theirs:
             diverse = [given for given, tool in self._ours.items() if tool.measure.needs_subtopics]
@@ -173,13 +174,26 @@ class Evaluator:
                 warn(note)
             self.qrel_qids = set(self._qrels.queries)
 
+    @cached_property
+    def _beside(self) -> dict[Any, ToolMeasure]:
+        return _measures_beside(self._ours) if self.value in ("oblivious", "expected") else {}
+
+    @cached_property
+    def _alone(self) -> ToolEvaluator[Any]:
+        assert self._qrels is not None
+        return ToolEvaluator(self._qrels, self._ours, self.value)
+
+    @cached_property
+    def _with_beside(self) -> ToolEvaluator[Any]:
+        assert self._qrels is not None
+        return ToolEvaluator(self._qrels, self._ours | self._beside, self.value) if self._beside else self._alone
+
     def iter_calc(self, run: RunLike) -> Iterator[Any]:
         """A `Metric` for every measure and judged query: those of the run in its order, then the others at 0."""
         run = _as_list(run)
         if self._qrels is not None:
-            beside = _measures_beside(self._ours) if self.value in ("oblivious", "expected") else {}
-            measures: dict[Any, ToolMeasure] = self._ours | beside
-            queries, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), measures, self.value)
+            beside = self._beside
+            queries, columns = self._with_beside.evaluate(_to_lists(run, "score"))
             numbers = {given: column.tolist() for given, column in columns.items()}
             for place, query in enumerate(queries):
                 for given, tool in self._ours.items():
@@ -191,7 +205,7 @@ class Evaluator:
                 for query in sorted(self.qrel_qids.difference(queries)):
                     yield Metric(query, given, 0.0)
         if self._theirs:
-            for metric in self._providers.iter_calc(_for_providers(run, "score", as_run)):
+            for metric in self._providers.iter_calc(_for_providers(run, as_run)):
                 for given, measure in self._theirs.items():
                     if measure == metric.measure:
                         yield metric._replace(measure=given)
@@ -200,10 +214,10 @@ class Evaluator:
         """``{measure: number}``: the mean over the judged queries, or the sum of a count."""
         run, numbers = _as_list(run), dict[Any, float]()
         if self._qrels is not None:
-            _, columns = evaluate_queries(self._qrels, _to_rows(run, "score"), self._ours, self.value)
+            _, columns = self._alone.evaluate(_to_lists(run, "score"))
             numbers = {given: self._aggregate(given, column, run) for given, column in columns.items()}
         if self._theirs:
-            theirs = self._providers.calc_aggregate(_for_providers(run, "score", as_run))
+            theirs = self._providers.calc_aggregate(_for_providers(run, as_run))
             numbers |= {given: theirs[measure] for given, measure in self._theirs.items()}
         return {given: numbers[given] for given in self.measures}
 
@@ -227,7 +241,7 @@ class Evaluator:
         assert self._qrels is not None
         measure = self._ours[given].measure
         if measure.aggregation is GEOMETRIC_MEAN:  # which does not follow from the expectations of queries
-            report = evaluate(self._qrels, _to_rows(run, "score"), measure, oblivious="ir_measures", complete=True)
+            report = evaluate(self._qrels, _to_lists(run, "score"), measure, oblivious="ir_measures", complete=True)
             return float(getattr(report[measure], self.value))
         numbers = numbers[~np.isnan(numbers)]
         if self.value == "std":  # queries are independent: their variances add up
@@ -327,14 +341,14 @@ def _parse_theirs(given: Any) -> Any:
     return None
 
 
-def _for_providers(given: Any, number: str, read: Callable[[Any], Table]) -> Any:
+def _for_providers(given: Any, read: Callable[[Any], Table]) -> Any:
     """Judgments or a run as ir_measures takes them: its own forms as they are, all others as a dictionary."""
     columns = set(map(str, getattr(given, "columns", ())))
     # A measure that a user defined in ir_measures may look at other columns, and at no document at all.
     frame = hasattr(given, "itertuples") and "query_id" in columns and not columns & set(DOC_NAMES[1:])
     if isinstance(given, dict) or _is_named(given) or frame:
         return given
-    table = read(_to_rows(given, number)).to_dict()
+    table = read(given).to_dict()
     return {
         query: {doc: int(value) if value.is_integer() else value for doc, value in docs.items()}
         for query, docs in table.items()
@@ -352,9 +366,16 @@ def _is_named(rows: Any) -> bool:
     return isinstance(rows, list) and len(rows) > 0 and hasattr(rows[0], "_fields")
 
 
-def _to_rows(given: Any, number: str) -> Any:
-    """Named tuples as rows, by the names of their fields; anything else as it is."""
-    return list(map(attrgetter("query_id", "doc_id", number), given)) if _is_named(given) else given
+def _to_lists(given: Any, number: str) -> Any:
+    """Named tuples as ``{query: {document: number}}``, or as rows if there is a problem; anything else as it is."""
+    if not _is_named(given):
+        return given
+    names, fields, module = ("query_id", "doc_id", number), given[0]._fields, native()
+    if module is not None and set(names) <= set(fields):
+        table = module.lists_of_rows(given, *map(fields.index, names))
+        if table is not None:
+            return table
+    return list(map(attrgetter(*names), given))
 
 
 def _read_judgments(given: Any, *, subtopics: bool) -> Qrels:
@@ -366,7 +387,7 @@ def _read_judgments(given: Any, *, subtopics: bool) -> Qrels:
         iterations = {getattr(row, "iteration", None) for row in given}
     if subtopics or len(iterations) > 1:
         return as_qrels(given, kind="diversity" if hasattr(given, "columns") or _is_named(given) else "adhoc")
-    return as_qrels(_to_rows(given, "relevance"))
+    return as_qrels(_to_lists(given, "relevance"))
 
 
 # -- measures -------------------------------------------------------------------------------------------------

@@ -27,8 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise._version import __version__
-from tiewise.adapters.tool_measures import ToolMeasure, check_value, evaluate_queries
+from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
 from tiewise.data.judgments import Qrels
+from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.table import Table
 from tiewise.errors import InputError, MeasureError, warn
@@ -121,19 +122,24 @@ class RelevanceEvaluator:
     ):
         check_value(value)
         self.value = value
-        self._qrels = as_qrels(query_relevance)
-        self._measures = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag))
+        qrels = as_qrels(query_relevance)
+        named = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag))
+        self._evaluator = ToolEvaluator(qrels, named, value)
 
     def evaluate(self, scores: Any) -> dict[str, dict[str, float]]:
         """``{query: {name: number}}`` of a run ``{query: {document: score}}``, or any other run that Tiewise reads.
 
         Queries are those of the run that were judged, in the order of the run. Names are in trec_eval's order.
         """
-        queries, numbers = evaluate_queries(self._qrels, scores, self._measures, self.value)
+        queries, numbers = self._evaluator.evaluate(scores)
+        module = native()
+        if module is not None:
+            rows: dict[str, dict[str, float]] = module.number_rows(queries, list(numbers), list(numbers.values()))
+            return rows
         if not numbers:
             return {query: {} for query in queries}
-        rows = zip(*(column.tolist() for column in numbers.values()), strict=True)
-        return {query: dict(zip(numbers, row, strict=True)) for query, row in zip(queries, rows, strict=True)}
+        each = zip(*(column.tolist() for column in numbers.values()), strict=True)
+        return {query: dict(zip(numbers, row, strict=True)) for query, row in zip(queries, each, strict=True)}
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -21,11 +21,11 @@ from tiewise.io.types import RunLike
 from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.groups import TieGroups
 
-__all__ = ["VALUES", "ToolMeasure", "check_value", "evaluate_queries"]
+__all__ = ["VALUES", "ToolEvaluator", "ToolMeasure", "check_value"]
 
 VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
@@ -52,87 +52,95 @@ class ToolMeasure:
         return self.rule.missing == "skip" and not self.measure.total
 
 
-def evaluate_queries(
-    qrels: Qrels, run: RunLike, measures: Mapping[Key, ToolMeasure], value: str
-) -> tuple[list[str], dict[Key, Floats]]:
-    """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
-    source = as_source(run)
-    queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
-    places = positions(qrels.query_index, queries)
-    judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
-    places = places[judged[places]]
-    computed = _Evaluation(qrels, source, list(measures.values()), value).compute()
-    numbers = {key: computed[measure][places] for key, measure in measures.items()}
-    return [qrels.queries[place] for place in places.tolist()], numbers
+class ToolEvaluator(Generic[Key]):
+    """Evaluates runs by some measures against one set of judgments. What follows from these alone is found once."""
 
+    def __init__(self, qrels: Qrels, measures: Mapping[Key, ToolMeasure], value: str):
+        self._qrels, self._keys, self._value = qrels, list(measures), value
+        self._judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
+        statistics = ("oblivious", "expected") if value == "bias" else (value,)
+        tools = list(measures.values())
+        self._parts = {statistic: _divide(tools, qrels, statistic) for statistic in statistics}
+        self._orders: dict[Hashable, set[str]] = {}
+        for part in self._parts.get("oblivious", ()):
+            if part.order is not None:
+                self._orders.setdefault(part.lists, set()).add(part.order)
 
-class _Evaluation:
-    """A run against judgments. Ties are counted once for every kind of list, labels and score type."""
+    def evaluate(self, run: RunLike) -> tuple[list[str], dict[Key, Floats]]:
+        """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
+        source = as_source(run)
+        queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
+        places = positions(self._qrels.query_index, queries)
+        places = places[self._judged[places]]
+        counts: dict[Hashable, Counted] = {}
+        first, *others = (self._find(statistic, source, counts) for statistic in self._parts)
+        for expected in others:  # oblivious − expected
+            first = [x - y for x, y in zip(first, expected, strict=True)]
+        numbers = {key: column[places] for key, column in zip(self._keys, first, strict=True)}
+        return [self._qrels.queries[place] for place in places.tolist()], numbers
 
-    def __init__(self, qrels: Qrels, source: RunSource, tools: Sequence[ToolMeasure], value: str):
-        self._qrels, self._source, self._tools, self._value = qrels, source, tools, value
-        self._counted: dict[tuple[object, ...], Counted] = {}
-        self._grouped: dict[tuple[object, ...], GroupedJudgments] = {}
-        self._orders: dict[tuple[object, ...], set[str]] = {}
-        for tool in tools:
-            if tool.rule.order is not None and value in ("oblivious", "bias"):
-                self._orders.setdefault(_kind_of_list(tool, tool.rule.dtype), set()).add(tool.rule.order)
-
-    def compute(self) -> dict[ToolMeasure, Floats]:
-        """The numbers of each query, (n_queries,)."""
-        if self._value == "bias":
-            oblivious, expected = self._find("oblivious"), self._find("expected")
-            return {tool: oblivious[tool] - expected[tool] for tool in self._tools}
-        return self._find(self._value)
-
-    def _find(self, value: str) -> dict[ToolMeasure, Floats]:
-        """A statistic of all tools; those that share their lists are computed together."""
-        together: dict[tuple[tuple[object, ...], str, str | None], list[ToolMeasure]] = {}
-        for tool in self._tools:
-            dtype, order = (tool.rule.dtype, tool.rule.order) if value == "oblivious" else ("float64", None)
-            together.setdefault((_kind_of_list(tool, dtype), dtype, order), []).append(tool)
-        found: dict[ToolMeasure, Floats] = {}
-        for (_, dtype, order), some in together.items():
-            counted = self._count(some[0], dtype)
-            tables = [tables_of(tool.measure, counted) for tool in some]
+    def _find(self, statistic: str, source: RunSource, counts: dict[Hashable, Counted]) -> list[Floats]:
+        """A statistic of each measure for all judged queries; `counts` are those of the run so far."""
+        found: list[Any] = [None] * len(self._keys)
+        for part in self._parts[statistic]:
+            if part.lists not in counts:
+                orders = sorted(self._orders.get(part.lists, ()))
+                counts[part.lists] = source.count(part.qrels, orders, (part.dtype,))
+            counted = counts[part.lists]
+            tables = tables_of(part.measures, counted)
             known = [table for table in tables if table is not None]
+            others = [one for one, table in zip(part.measures, tables, strict=True) if table is None]
+            columns: list[Floats] = []
             if known:
-                each = iter(compute_statistics(known, counted, order, dtype, None, truncated=False).column(value))
-                found |= {tool: next(each) for tool, table in zip(some, tables, strict=True) if table is not None}
-            others = [tool for tool in some if tool not in found]
-            if others:
-                found |= self._compute_others(others, self._group(some[0], dtype), order, value)
+                moments = statistic in ("expected", "std")
+                each = compute_statistics(
+                    known, counted, part.order, part.dtype, None, truncated=False, moments=moments
+                )
+                columns = list(each.column(statistic))
+            general = _compute_others(others, counted.ties[part.dtype], part.order, statistic) if others else []
+            compiled, rest = iter(columns), iter(general)
+            for place, table in zip(part.places, tables, strict=True):
+                found[place] = next(rest if table is None else compiled)
         return found
 
-    def _compute_others(
-        self, tools: list[ToolMeasure], grouped: GroupedJudgments, order: str | None, value: str
-    ) -> dict[ToolMeasure, Floats]:
-        """The same of measures without compiled closed forms."""
-        if order is not None:
-            values = engine.values_of([tool.measure for tool in tools], grouped, grouped.oblivious(order))
-            return {tool: values[tool.measure] for tool in tools}
-        found = {}
-        for tool in tools:
-            estimates = engine.estimates(tool.measure, grouped)
-            found[tool] = np.sqrt(estimates.variance) if value == "std" else getattr(estimates, value)
-        return found
 
-    def _group(self, tool: ToolMeasure, dtype: str) -> GroupedJudgments:
-        key = _kind_of_list(tool, dtype)
-        if key not in self._grouped:
-            self._grouped[key] = engine.group(tool.measure, self._count(tool, dtype).ties[dtype])
-        return self._grouped[key]
+class _Part(NamedTuple):
+    """Measures that are computed together: they share their lists and their order of ties."""
 
-    def _count(self, tool: ToolMeasure, dtype: str) -> Counted:
-        key = _kind_of_list(tool, dtype)
-        if key not in self._counted:
-            qrels = replace_labels(self._qrels, tool.labels)
-            judged = qrels if tool.measure.needs_all_judged else qrels.nonzero
-            self._counted[key] = self._source.count(judged, sorted(self._orders.get(key, ())), (dtype,))
-        return self._counted[key]
+    lists: Hashable
+    qrels: Qrels
+    dtype: str
+    order: str | None
+    places: tuple[int, ...]  # of the measures among all
+    measures: tuple[Measure, ...]
 
 
-def _kind_of_list(tool: ToolMeasure, dtype: str) -> tuple[object, ...]:
+def _divide(tools: Sequence[ToolMeasure], qrels: Qrels, statistic: str) -> list[_Part]:
+    """Measures in parts that are computed together."""
+    together: dict[tuple[Hashable, str, str | None], list[int]] = {}
+    for place, tool in enumerate(tools):
+        dtype, order = (tool.rule.dtype, tool.rule.order) if statistic == "oblivious" else ("float64", None)
+        together.setdefault((_kind_of_list(tool, dtype), dtype, order), []).append(place)
+    parts = []
+    for (lists, dtype, order), places in together.items():
+        some = [tools[place] for place in places]
+        judged = replace_labels(qrels, some[0].labels)
+        judged = judged if some[0].measure.needs_all_judged else judged.nonzero
+        parts.append(_Part(lists, judged, dtype, order, tuple(places), tuple(tool.measure for tool in some)))
+    return parts
+
+
+def _compute_others(measures: list[Measure], ties: TieGroups, order: str | None, statistic: str) -> list[Floats]:
+    """A statistic of measures without compiled closed forms."""
+    grouped = engine.group(measures[0], ties)
+    if order is not None:
+        values = engine.values_of(measures, grouped, grouped.oblivious(order))
+        return [values[measure] for measure in measures]
+    each = [engine.estimates(measure, grouped) for measure in measures]
+    return [np.sqrt(one.variance) if statistic == "std" else getattr(one, statistic) for one in each]
+
+
+def _kind_of_list(tool: ToolMeasure, dtype: str) -> Hashable:
     """What two measures must share to share their counts."""
     return tool.measure.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
 

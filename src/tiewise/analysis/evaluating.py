@@ -57,8 +57,8 @@ def evaluate(
     source = as_source(run)
     check_not_swapped(qrels, run, judged)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
-    if report.is_cut:
-        warnings.warn(report.cut_note, CutWarning, stacklevel=2)
+    if note := report.cut_note:
+        warnings.warn(note, CutWarning, stacklevel=2)
     return report
 
 

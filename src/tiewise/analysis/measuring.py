@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -89,6 +89,19 @@ def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
         )
 
 
+@lru_cache(maxsize=256)
+def _by_rule(measures: tuple[Measure, ...], oblivious: str | None) -> list[tuple[Rule | None, tuple[Measure, ...]]]:
+    """Measures by the order and score type of their oblivious values.
+
+    `bias` is the effect of an order, not of a definition: what else a tool does is not part of these rules.
+    """
+    found: dict[Rule | None, list[Measure]] = {}
+    for measure in measures:
+        rule = None if oblivious is None else rule_for(oblivious, measure)
+        found.setdefault(None if rule is None else Rule(rule.order, rule.dtype), []).append(measure)
+    return [(rule, tuple(some)) for rule, some in found.items()]
+
+
 class Evaluation:
     """A counted run under some options: the value of any measure, over all orders of ties or in one of them."""
 
@@ -98,6 +111,7 @@ class Evaluation:
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
         self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
+        self._reached: dict[Measure, NDArray[np.bool_]] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -120,7 +134,7 @@ class Evaluation:
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all", "without_self")
         own = {name: vars(self)[name] for name in kept if name in vars(self)}
-        return own | {"source": None, "_grouped": {}, "_in_order": {}}
+        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_reached": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -213,23 +227,31 @@ class Evaluation:
         """How to make the estimates of measures that have compiled closed forms; their statistics are computed now."""
         counted, options = self.counted, self.options
         bounded, is_part = not options.complete, counted.qrels.pool is not None
-        together: dict[Rule | None, tuple[list[Measure], list[Any]]] = {}
-        for measure in measures:
-            tables = None if is_part and measure.needs_all_judged else tables_of(measure, counted)
-            rule = self._rule(measure)
-            if tables is not None and (rule is None or counted.has(rule.order, rule.dtype)):
-                some, all_tables = together.setdefault(rule, ([], []))
-                some.append(measure)
-                all_tables.append(tables)
         made: dict[Measure, Callable[[], Estimates]] = {}
-        for rule, (some, all_tables) in together.items():
+        for rule, some in _by_rule(tuple(measures), options.oblivious):
+            if rule is not None and not counted.has(rule.order, rule.dtype):
+                continue
+            tables = tables_of(some, counted)
+            if None in tables or is_part:
+                known = {
+                    one: table
+                    for one, table in zip(some, tables, strict=True)
+                    if table is not None and not (is_part and one.needs_all_judged)
+                }
+                some, tables = tuple(known), list(known.values())
+            if not some:
+                continue
             order = rule.order if rule is not None and rule.dtype == "float64" else None
-            compute = partial(compute_statistics, all_tables, counted, depth=options.depth)
-            found = compute(order, "float64", truncated=bounded)
-            other = found if rule is None or order is not None else compute(rule.order, rule.dtype, truncated=False)
+            found = compute_statistics(tables, counted, order, "float64", options.depth, truncated=bounded)
+            other = found
+            if rule is not None and order is None:
+                read = rule.order, rule.dtype, options.depth
+                other = compute_statistics(tables, counted, *read, truncated=False, moments=False)
             oblivious = None if rule is None else other.column("oblivious")
             for row, measure in enumerate(some):
                 made[measure] = partial(self._make, measure, found, oblivious, row)
+                if bounded:
+                    self._reached[measure] = found.reached[row]
         return made
 
     def _make(self, measure: Measure, found: Statistics, oblivious: Floats | None, row: int) -> Estimates:
@@ -243,7 +265,7 @@ class Evaluation:
             variance=variance,
             oblivious=None if oblivious is None else oblivious[row],
             residual=None if type(measure).residual is Measure.residual else measure.residual(self.grouped(measure)),
-            cut=(low, high) if found.reached[row] else None,
+            cut=(low, high) if found.reached[row].any() else None,
             cut_likely=not self.options.complete and self.cut_is_likely,
             aggregation=measure.aggregation,
             limits=measure.limits,
@@ -276,11 +298,8 @@ class Evaluation:
         return found
 
     def _rule(self, measure: Measure) -> Rule | None:
-        """The order and score type of the oblivious value; `bias` is the effect of an order, not of a definition."""
-        if self.options.oblivious is None:
-            return None
-        rule = rule_for(self.options.oblivious, measure)
-        return Rule(rule.order, rule.dtype)
+        """The order and score type of the oblivious value."""
+        return _by_rule((measure,), self.options.oblivious)[0][0]
 
     def kept(self, measure: Measure) -> NDArray[np.bool_]:
         """The queries that count, (n_queries,)."""
@@ -306,7 +325,9 @@ class Evaluation:
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        return reaches_last_group(measure, self.grouped(measure))
+        if measure not in self._reached:
+            self._reached[measure] = reaches_last_group(measure, self.grouped(measure))
+        return self._reached[measure]
 
     # -- one order ----------------------------------------------------------------------------------------------
 

@@ -256,9 +256,9 @@ class Report(Result):
     @property
     def is_cut(self) -> bool:
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
-        if not self._evaluation.cut_is_likely or not self.cut_lists:
+        if self._options.complete or not self._evaluation.cut_is_likely:
             return False
-        return bool(self.without_bounds) or any(is_wide(mean.cut) for mean in self._means.values())
+        return any(is_wide(mean.cut) for mean in self._means.values()) or bool(self.without_bounds)
 
     @property
     def missing_as_zero(self) -> int:
@@ -270,15 +270,15 @@ class Report(Result):
         """The measures that lists which may have been cut can change, but by an unknown amount."""
         if self._options.complete:
             return []
-        reached = [one for one in self.measures if self._evaluation.reaches_last_group(one).any()]
-        return [str(one) for one in reached if self._means[one].cut is None]
+        unknown = [one for one in self.measures if self._means[one].cut is None]
+        return [str(one) for one in unknown if self._evaluation.reaches_last_group(one).any()]
 
     @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group, with the bounds on E; empty if none."""
         if not self.is_cut:
             return ""
-        retrieved = int(np.count_nonzero(self._evaluation.ties.present))
+        retrieved = self._evaluation.counted.n_present
         bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
         return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 

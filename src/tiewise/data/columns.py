@@ -288,7 +288,9 @@ def _is_number(text: str | bytes) -> bool:
 
 
 def freeze(array: NDArray[Any]) -> NDArray[Any]:
-    """A read-only view of an array."""
+    """A read-only view of an array; one that is read-only as it is."""
+    if not array.flags.writeable:
+        return array
     view = array.view()
     view.flags.writeable = False
     return view

@@ -47,11 +47,11 @@ class Aggregation:
         n, columns = len(each), each.columns
         sums = dict(zip(columns, sum_over_queries(np.array(list(columns.values())).T).tolist(), strict=True))
         scale = self.of_sum(1.0, n)
-        found = each.summary(lambda column: self.of_sum(sums[id(column)], n), sqrt(sums[id(each.variance)]) * scale)
+        spread, over = sqrt(sums[id(each.variance)]) * scale, self.over_queries(each.expected, each.limits)
+        found = each.summary(lambda column: self.of_sum(sums[id(column)], n), spread, over)
         if found.oblivious is None and each.oblivious is not None:  # it is not defined for all queries in this order
             defined = each.oblivious[~np.isnan(each.oblivious)]
             found = replace(found, oblivious=self.of_values(defined) if len(defined) else None)
-        found = replace(found, _over_queries=self.over_queries(each.expected, each.limits))
         return found if each.method is None else each.method.describe(found, scale)
 
     def over_queries(self, values: Floats, limits: tuple[float, float]) -> OverQueries | None:

@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats, freeze
 from tiewise.data.judgments import Qrels
@@ -30,8 +31,8 @@ FORMS = ("sum", "average precision", "first")
 DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "moments")
 #: The length of a list that is longer than any.
 ENDLESS = 2**52
-#: The most ranks of a table of weights.
-MAX_RANKS = 1 << 16
+#: The largest table of weights.
+MAX_WEIGHTS = 1 << 16
 
 
 class Statistics(NamedTuple):
@@ -40,7 +41,8 @@ class Statistics(NamedTuple):
     #: (7, n_measures, n_queries): expected, minimum, maximum, variance, oblivious, and bounds of what is expected if
     #: lists are truncated.
     values: Floats
-    reached: list[bool]  # (n_measures,): whether a measure looks at ranks after which a list may be truncated
+    #: (n_measures, n_queries): whether a measure looks at ranks after which a list may be truncated.
+    reached: NDArray[np.bool_]
 
     def column(self, name: str) -> Floats:
         """The statistic of a name, (n_measures, n_queries)."""
@@ -50,12 +52,22 @@ class Statistics(NamedTuple):
 
 
 def compute_statistics(
-    tables: list[Any], counted: Counted, order: str | None, dtype: str, depth: int | None, *, truncated: bool
+    tables: list[Any],
+    counted: Counted,
+    order: str | None,
+    dtype: str,
+    depth: int | None,
+    *,
+    truncated: bool,
+    moments: bool = True,
 ) -> Statistics:
-    """The statistics of measures that have tables, for the scores read as a type."""
+    """The statistics of measures that have tables, for the scores read as a type.
+
+    Without `moments`, there are no expectations and no variances.
+    """
     if isinstance(counted.ties, CompiledLists):
         place = 0 if order is None else 1 + TOOL_ORDERS.index(order)
-        found = counted.ties.lists.statistics(tables, place, dtype == "float32", depth or 0, not truncated)
+        found = counted.ties.lists.statistics(tables, place, dtype == "float32", depth or 0, not truncated, moments)
     else:
         module, ties = native(), counted.ties[dtype]
         assert module is not None
@@ -63,20 +75,32 @@ def compute_statistics(
         before = None if order is None else ties.before[order]
         cut = ties.may_be_truncated if truncated else np.zeros(len(ties.length), dtype=bool)
         of_lists = ties.limit, ties.last_start, ties.lowest_size, cut
-        found = module.statistics(tables, ties.qrels.offsets, ties.start, ties.size, before, *of_lists)
+        found = module.statistics(tables, ties.qrels.offsets, ties.start, ties.size, before, *of_lists, moments)
     values, reached = found
-    return Statistics(values.reshape(7, len(tables), -1), reached)
+    return Statistics(freeze(values.reshape(7, len(tables), -1)), reached.view(np.bool_).reshape(len(tables), -1))
 
 
-def tables_of(measure: Measure, counted: Counted) -> Any | None:
-    """The tables of a measure for some lists; None if it has another form, lists are condensed, or tables large."""
-    qrels, longest = counted.qrels, counted.longest
-    n_ranks = longest if measure.cutoff is None else min(longest, measure.cutoff)
-    is_condensed = measure.judged_only or counted.is_condensed
-    if native() is None or n_ranks > MAX_RANKS or is_condensed or not _is_of_its_form(measure):
+def tables_of(measures: tuple[Measure, ...], counted: Counted) -> list[Any | None]:
+    """The tables of some measures for some lists.
+
+    None for a measure that has another form, if lists are condensed, and if tables are large.
+    """
+    if native() is None or counted.is_condensed:
+        return [None] * len(measures)
+    qrels, n_weights = counted.qrels, _round_up(counted.longest)
+    return qrels.derived(("tables", measures, n_weights), lambda: [_tables(one, qrels, n_weights) for one in measures])
+
+
+def _tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
+    n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
+    if n_weights > MAX_WEIGHTS or measure.judged_only or not _is_of_its_form(measure):
         return None
-    n_weights = 1 << max(n_ranks, 127).bit_length()
     return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
+
+
+def _round_up(n_ranks: int) -> int:
+    """The size of a table of weights that has this rank: lists of similar lengths share tables."""
+    return 1 << max(n_ranks, 127).bit_length()
 
 
 def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:

@@ -391,7 +391,9 @@ class Estimates(Result, Mapping[str, Estimate]):
             powers=None if powers is None else partial(_take_powers, powers, kept),
         )
 
-    def summary(self, pick: Callable[[Floats], float], spread: float) -> Estimate:
+    def summary(
+        self, pick: Callable[[Floats], float], spread: float, over_queries: OverQueries | None = None
+    ) -> Estimate:
         """One estimate: `pick` gives a number from a column, and `spread` is its standard deviation."""
 
         def value(column: Floats | None) -> float | None:
@@ -410,6 +412,7 @@ class Estimates(Result, Mapping[str, Estimate]):
             cut=cut,
             cut_likely=cut is not None and self.cut_likely,
             measure=self.measure,
+            _over_queries=over_queries,
         )
 
 
