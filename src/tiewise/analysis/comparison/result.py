@@ -6,7 +6,6 @@ order of tied documents, and the sample of queries.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
