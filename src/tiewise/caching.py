@@ -49,7 +49,13 @@ def cached_method(method: Method) -> Method:
 
     @functools.wraps(method)
     def wrapper(self: Any, *arguments: Any) -> Any:
-        found, key = vars(self).setdefault(name, {}), tuple(one for one in arguments if isinstance(one, Hashable))
+        found, key = vars(self).setdefault(name, {}), arguments
+        try:
+            return found[key]
+        except KeyError:
+            pass
+        except TypeError:
+            key = tuple(one for one in arguments if isinstance(one, Hashable))
         if key not in found:
             found[key] = method(self, *arguments)
         return found[key]

@@ -9,9 +9,11 @@ tools that break ties by their own rules name the same winner (`flip`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from tiewise.analysis.comparison.distribution import Probabilities
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.simultaneous import level
 from tiewise.caching import cached_property
@@ -60,12 +62,6 @@ class PairComparison(Result):
     measure: str
     queries: int
     difference: Estimate  #: over the orders of ties: expected, minimum, maximum, std
-    probability: float  #: how likely a is ahead in a random order of ties
-    probability_equal: float
-    probability_less: float
-    probability_error: float | None  #: the standard error of `probability`, at most; None if it is exact
-    method: str  #: how the probabilities were computed: ``exact`` or ``sampled (n=…)``
-    samples: int | None  #: of how many random orders; None if they are exact
     exact_range: bool  #: whether orders of ties reach minimum and maximum, or these are only bounds
     std_error: float | None  #: the standard error of std, if orders of ties were sampled for it
     p_value: float  #: adjusted for all differences of the comparison: see `family`
@@ -76,12 +72,53 @@ class PairComparison(Result):
     wins: int  #: queries in which a's expectation is higher
     losses: int
     equal: int
-    tools: Rows  #: what each tool prints for a and b, and the winner that it names
+    _on_demand: Mapping[str, Any] = field(hash=False)  # probabilities and tools, which take most of the time
     confidence: float = 0.95  #: of the intervals; a difference is shown if p_value < 1 − confidence
     a_cut: tuple[float, float] | None = None  #: bounds on the expected value of a if its lists were cut in a tie group
     b_cut: tuple[float, float] | None = None  #: the same for b
     may_be_cut: bool = False  #: whether documents are probably missing from lists, so that an expected value is open
     open_by_cuts: bool = False  #: whether these bounds overlap: documents that may be missing could put either ahead
+
+    @property
+    def _probabilities(self) -> Probabilities:
+        found: Probabilities = self._on_demand["probabilities"]
+        return found
+
+    @property
+    def probability(self) -> float:
+        """How likely a is ahead in a random order of ties."""
+        return self._probabilities.greater
+
+    @property
+    def probability_equal(self) -> float:
+        """How likely they are equal."""
+        return self._probabilities.equal
+
+    @property
+    def probability_less(self) -> float:
+        """How likely b is ahead."""
+        return self._probabilities.less
+
+    @property
+    def probability_error(self) -> float | None:
+        """The standard error of `probability`, at most; None if it is exact."""
+        return self._probabilities.error
+
+    @property
+    def method(self) -> str:
+        """How the probabilities were computed: ``exact`` or ``sampled (n=…)``."""
+        return self._probabilities.method
+
+    @property
+    def samples(self) -> int | None:
+        """Of how many random orders; None if they are exact."""
+        return self._probabilities.samples
+
+    @property
+    def tools(self) -> Rows:
+        """What each tool prints for a and b, and the winner that it names."""
+        found: Rows = self._on_demand["tools"]
+        return found
 
     @property
     def certain(self) -> bool:

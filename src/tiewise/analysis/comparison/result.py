@@ -6,9 +6,9 @@ order of tied documents, and the sample of queries.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from itertools import combinations
 from typing import Any
@@ -28,7 +28,7 @@ from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL
 from tiewise.analysis.simultaneous import Family, Test, Tested
 from tiewise.analysis.unjudged_bounds import Unjudged, reason_against
-from tiewise.caching import cached_method, cached_property
+from tiewise.caching import LazyMapping, cached_method, cached_property
 from tiewise.data.columns import Floats, identifier
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics.definition import Measure
@@ -433,11 +433,7 @@ class Compared(Result):
 
     def _compare_pair(self, a: str, b: str, measure: Measure) -> PairComparison:
         aligned, outcome = self._align(measure), self._analyze_ties((a, b), measure)
-        each = aligned.expected[:, self._index[a]] - aligned.expected[:, self._index[b]]
-        probabilities = outcome.probabilities
-        mean = float(each.mean())
-        std = math.sqrt(float(((each - mean) ** 2).sum()) / max(len(each) - 1, 1))
-        wins, losses = int(np.count_nonzero(each > ATOL)), int(np.count_nonzero(each < -ATOL))
+        n, (mean, std, wins, losses) = len(aligned.queries), self._summarize(b, measure)[self._index[a]]
         tested = self._test(a, b, measure)
         means = {name: self._mean(name, measure) for name in (a, b)}
         may_be_cut = any(is_wide(one.open_cut) for one in means.values())
@@ -445,31 +441,41 @@ class Compared(Result):
             a=a,
             b=b,
             measure=measure.name,
-            queries=len(each),
+            queries=n,
             difference=outcome.difference,
-            probability=probabilities.greater,
-            probability_equal=probabilities.equal,
-            probability_less=probabilities.less,
-            probability_error=probabilities.error,
-            method=probabilities.method,
-            samples=probabilities.samples,
             exact_range=outcome.exact_range,
             std_error=outcome.std_error,
             p_value=tested.p_value,
             ci=tested.ci,
             family=self._family_of(a, b).size,
-            ci_order=self._interval_in_one_order(len(each), std * aligned.scale, outcome.difference),
+            ci_order=self._interval_in_one_order(n, std * aligned.scale, outcome.difference),
             effect=mean / std if std > ATOL else None,
             wins=wins,
             losses=losses,
-            equal=len(each) - wins - losses,
-            tools=self._winners_by_tool(a, b, measure),
+            equal=n - wins - losses,
+            _on_demand=LazyMapping(("probabilities", "tools"), partial(self._find_on_demand, a, b, measure)),
             confidence=self.confidence,
             a_cut=means[a].cut,
             b_cut=means[b].cut,
             may_be_cut=may_be_cut,
             open_by_cuts=may_be_cut and bool(find_open(means)),
         )
+
+    def _find_on_demand(self, a: str, b: str, measure: Measure, name: str) -> Any:
+        """What a pair computes when it is looked at."""
+        if name == "tools":
+            return self._winners_by_tool(a, b, measure)
+        return self._analyze_ties((a, b), measure).probabilities
+
+    @cached_method
+    def _summarize(self, b: str, measure: Measure) -> list[tuple[float, float, int, int]]:
+        """Mean, standard deviation, wins and losses of the queries' differences of each system from b."""
+        rows = self._align(measure).rows()
+        gaps = rows - rows[self._index[b]]
+        mean = gaps.mean(axis=1)
+        std = np.sqrt(((gaps - mean[:, None]) ** 2).sum(axis=1) / max(gaps.shape[1] - 1, 1))
+        wins, losses = np.count_nonzero(gaps > ATOL, axis=1), np.count_nonzero(gaps < -ATOL, axis=1)
+        return list(zip(*(column.tolist() for column in (mean, std, wins, losses)), strict=True))
 
     @cached_method
     def _mean(self, system: str, measure: Measure) -> Estimate:

@@ -220,6 +220,11 @@ class Aligned:
         return sum_over_queries(values) / len(values) * self.scale
 
     @cached_method
+    def rows(self) -> Floats:
+        """The expected values with a row for each system."""
+        return np.ascontiguousarray(self.expected.T)
+
+    @cached_method
     def sums(self) -> list[Sums]:
         """Those of each system."""
         columns = (self.expected, self.minimum, self.maximum, self.variance)

@@ -7,8 +7,9 @@ extremes; they contain the extremes of any other kind of orders.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -23,6 +24,7 @@ from tiewise.analysis.comparison.shared_order import Component, enumerate_compon
 from tiewise.analysis.comparison.system import Aligned, System
 from tiewise.analysis.comparison.tied_groups import TiedGroups
 from tiewise.analysis.significance import ATOL
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.metrics.estimate import Estimate, Method, Methods
 
@@ -34,9 +36,14 @@ class TieOutcome:
     """What the orders of ties make of a difference."""
 
     difference: Estimate
-    probabilities: Probabilities
     exact_range: bool  #: whether some orders give the minimum and the maximum
     std_error: float | None  #: the standard error of std, if orders were sampled for it
+    find_probabilities: Callable[[], Probabilities]
+
+    @cached_property
+    def probabilities(self) -> Probabilities:
+        """How likely the difference is above, at and below 0; computed when it is looked at."""
+        return self.find_probabilities()
 
     @property
     def reversed(self) -> TieOutcome:
@@ -46,7 +53,11 @@ class TieOutcome:
             for part in (self.difference.maximum, self.difference.expected, self.difference.minimum)
         )
         negative = replace(self.difference, minimum=low, expected=mean, maximum=high)
-        return replace(self, difference=negative, probabilities=self.probabilities.reversed)
+        return replace(self, difference=negative, find_probabilities=partial(_reversed_probabilities, self))
+
+
+def _reversed_probabilities(outcome: TieOutcome) -> Probabilities:
+    return outcome.probabilities.reversed
 
 
 @dataclass(frozen=True)
@@ -78,13 +89,6 @@ def analyze_tie_orders(
         total = _in_one_order(systems, values.take(places), total, across_queries=orders == "shared", seed=seed)
     expected = sums.expected / n
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
-    if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
-        probabilities = Probabilities.of_sign(expected)
-    elif total.probabilities is None:
-        first, second = (one.sum_distribution(values.measure, values.kept, seed) for one in systems)
-        probabilities = compare_distributions(first, second, ATOL * n)
-    else:
-        probabilities = total.probabilities
     std = float(np.sqrt(total.variance)) / n * scale
     difference = Estimate(
         expected=expected * scale,
@@ -105,7 +109,25 @@ def analyze_tie_orders(
             words["std"] = "sampled"
         difference = replace(difference, method=Method(**words))
     error = None if total.std_error is None else total.std_error / n * scale
-    return TieOutcome(difference, probabilities.restrict(minimum, maximum), total.exact_range, error)
+    find = partial(_find_probabilities, systems, values, (minimum, expected, maximum), total.probabilities, seed)
+    return TieOutcome(difference, total.exact_range, error, find)
+
+
+def _find_probabilities(
+    systems: Sequence[System],
+    values: Aligned,
+    means: tuple[float, float, float],
+    found: Probabilities | None,
+    seed: int,
+) -> Probabilities:
+    """Who is ahead how often; `means` are the lowest, the expected and the highest difference, not scaled."""
+    minimum, expected, maximum = means
+    if len(systems) == 1 or minimum > ATOL or maximum < -ATOL or maximum - minimum <= ATOL:
+        found = Probabilities.of_sign(expected)
+    elif found is None:
+        first, second = (one.sum_distribution(values.measure, values.kept, seed) for one in systems)
+        found = compare_distributions(first, second, ATOL * len(values.queries))
+    return found.restrict(minimum, maximum)
 
 
 # -- one order for all runs -------------------------------------------------------------------------------------------
