@@ -10,8 +10,6 @@ from tiewise.analysis.comparison import Compared as Compared
 from tiewise.analysis.comparison import PairComparison as PairComparison
 from tiewise.analysis.comparison import compare as compare
 from tiewise.analysis.evaluating import evaluate as evaluate
-from tiewise.analysis.number_causes import Why as Why
-from tiewise.analysis.number_causes import why as why
 from tiewise.analysis.protocol_result import Protocol as Protocol
 from tiewise.analysis.protocols import Row as Row
 from tiewise.analysis.protocols import protocol as protocol

@@ -176,6 +176,7 @@ def why(
     cause          trec_eval       tiewise             contribution
     order of ties  ids descending  mean of all orders        +.2500
     Order of ties: the whole difference.
+    note: No effect: fractional labels.
     """
     chosen = resolve_measures(measure)
     names = (tools,) if isinstance(tools, str) else tuple(tools)
