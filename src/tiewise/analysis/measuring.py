@@ -339,12 +339,16 @@ class Evaluation:
         """The value of a measure for each query when ties are broken by a rule; None if that was not counted."""
         if rule.order is None or not self.knows(rule):
             return None
-        grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
-        if rule.labels == "cut" and not self.qrels.has_whole_labels:
-            ties = grouped.ties
-            grouped = GroupedJudgments(replace(ties, qrels=ties.qrels.with_whole_labels()))
-            return engine.value(measure, grouped, grouped.oblivious(rule.order))
+        grouped = self.read_by(measure, rule)
         key = measure, grouped, rule.order  # several tools have one rule
         if key not in self._in_order:
             self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
         return self._in_order[key]
+
+    def read_by(self, measure: Measure, rule: Rule) -> GroupedJudgments:
+        """The tie groups that matter to a measure, with labels and scores as a rule reads them."""
+        grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)
+        if rule.labels not in ("cut", "round") or self.qrels.has_whole_labels:
+            return grouped
+        ties = grouped.ties
+        return GroupedJudgments(replace(ties, qrels=ties.qrels.with_whole_labels(rounded=rule.labels == "round")))

@@ -14,7 +14,8 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import describe_cuts
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.analysis.tool_values import ToolTable, ToolValue, queries_counted_by
+from tiewise.analysis.settings import Numbers, Settings
+from tiewise.analysis.tool_values import ToolTable, ToolValue
 from tiewise.caching import cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
@@ -446,13 +447,10 @@ class Report(Result):
         if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
             return unknown("refuses labels that are not whole numbers")
         own = rule.measure or measure
-        per_query = evaluation.in_order(own, rule)
-        kept = queries_counted_by(rule, own, evaluation)
-        if per_query is not None:
-            kept &= ~np.isnan(per_query)  # where it is not defined, the query is left out
-        if per_query is None or mean is None or not kept.any():
+        settings = Settings.of_rule(rule, measure, depth=evaluation.options.depth) if rule.order else None
+        printed = None if settings is None else Numbers(evaluation).value(settings)
+        if printed is None or mean is None:
             return unknown(rule.why or "no query is left")
-        printed = measure.aggregation.of_values(per_query[kept])
         note = "; ".join(filter(None, [self_note, f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
 

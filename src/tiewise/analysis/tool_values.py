@@ -6,13 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, overload
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tiewise.analysis.measuring import Evaluation
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.tool_rules import Rule
 from tiewise.results.base import Result
 from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Section, Table, columns_of
@@ -123,16 +118,6 @@ class ToolTables(Result, dict[str, ToolTable]):
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **table._to_dict(view)} for name, table in self.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
-
-
-def queries_counted_by(rule: Rule, measure: Measure, evaluation: Evaluation) -> NDArray[np.bool_]:
-    """The judged queries over which a tool averages, (n_judged_queries,)."""
-    kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
-    if rule.missing == "skip":
-        kept &= evaluation.ties.present
-    if rule.skips_no_relevant:
-        kept &= evaluation.grouped(measure).relevant(measure) > 0
-    return kept
 
 
 def _raised(number: int) -> str:

@@ -106,9 +106,9 @@ class Qrels(Table):
         """Whether all labels are whole numbers."""
         return bool((self.value == np.trunc(self.value)).all())
 
-    def with_whole_labels(self) -> Qrels:
-        """The same judgments without the fractions of labels, as trec_eval reads them: 2.7 is 2."""
-        return replace(self, value=freeze(np.trunc(self.value)))
+    def with_whole_labels(self, *, rounded: bool = False) -> Qrels:
+        """The same judgments without the fractions of labels, as trec_eval reads them: 2.7 is 2; or `rounded`: 3."""
+        return replace(self, value=freeze(np.rint(self.value) if rounded else np.trunc(self.value)))
 
     # -- constructors -----------------------------------------------------------------------------------------
 

@@ -17,7 +17,7 @@ from tiewise.analysis.comparison.shared_order import TiedDocuments
 from tiewise.analysis.comparison.tied_groups import MIN_DRAWS, TiedGroups
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
-from tiewise.analysis.tool_values import queries_counted_by
+from tiewise.analysis.settings import Settings
 from tiewise.analysis.unjudged_bounds import Unjudged, unjudged
 from tiewise.caching import cached_method
 from tiewise.data.columns import Floats
@@ -169,7 +169,9 @@ class System:
         own = rule.measure or measure
         is_ours = own == measure and not rule.retrieved_only and len(ours) == len(self._evaluation.qrels.queries)
         each = ours.expected if is_ours else self._expected(own, rule.retrieved_only)
-        each = each[queries_counted_by(rule, own, self._evaluation) & ~np.isnan(each)]  # NaN: it is not defined there
+        each = each[
+            Settings.of_rule(rule, measure).kept(self._evaluation) & ~np.isnan(each)
+        ]  # NaN: it is not defined there
         mean = self.report[measure].expected
         assert mean is not None
         return bool(len(each)) and abs(measure.aggregation.of_values(each) - mean) < 1e-9

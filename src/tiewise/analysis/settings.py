@@ -1,0 +1,155 @@
+"""`Settings`: by which conventions a tool computes a number; `Numbers`: the number that settings give for a run.
+
+What `--tools` prints and what `why` explains are computed here, from counts of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiewise.analysis.measuring import Evaluation, count_run
+from tiewise.errors import InputError
+from tiewise.metrics import engine
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tool_rules import Rule
+from tiewise.ties.counted import DTYPES, Counted
+
+EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The conventions behind a number. `switches` names those in which two of them differ."""
+
+    measure: Measure
+    drop_self: bool = False
+    missing: str = "zero"
+    no_relevant: str = "zero"
+    labels: str = "any"  # that are not whole numbers: "any", "cut" or "round"
+    retrieved_only: bool = False  # relevant documents that were not retrieved are unknown
+    depth: int | None = None
+    score_dtype: str = "float64"
+    order: str = EXPECTED
+
+    @classmethod
+    def of_rule(cls, rule: Rule, measure: Measure, **others: Any) -> Settings:
+        """Those of a tool for a measure."""
+        assert rule.order is not None
+        return cls(
+            rule.measure or measure,
+            missing=rule.missing,
+            no_relevant="skip" if rule.skips_no_relevant else "zero",
+            labels="cut" if rule.labels == "cut" else "any",
+            retrieved_only=rule.retrieved_only,
+            score_dtype=rule.dtype,
+            order=rule.order,
+            **others,
+        )
+
+    @property
+    def rule(self) -> Rule:
+        """How labels, scores and ties are read."""
+        dtype = self.score_dtype if self.score_dtype in DTYPES else "float64"  # else the run is counted in this type
+        return Rule(self.order, dtype, retrieved_only=self.retrieved_only, labels=self.labels)
+
+    def kept(self, evaluation: Evaluation) -> NDArray[np.bool_]:
+        """The judged queries that count, (n_judged_queries,)."""
+        kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
+        if self.missing == "skip":
+            kept &= evaluation.ties.present
+        if self.no_relevant == "skip":
+            kept &= evaluation.grouped(self.measure).relevant(self.measure) > 0
+        return kept
+
+    def get(self, switch: str) -> Any:
+        """The position of a switch; None if the measure does not have it."""
+        return getattr(self if switch in FIELDS else self.measure, switch, None)
+
+    def turn(self, switch: str, position: Any) -> Settings:
+        """The same with one switch in another position."""
+        if switch in FIELDS:
+            return replace(self, **{switch: position})
+        return replace(self, measure=self.measure(**{switch: position}))
+
+    def steps(self, other: Settings) -> Iterator[tuple[str, Settings]]:
+        """From here to other settings, one switch at a time, in the fixed order of `SWITCHES`."""
+        own = [name for name in self.measure.params if name not in SWITCHES]  # after the gain
+        names = list(SWITCHES)
+        names[names.index("judged_only") : names.index("judged_only")] = own
+        now = self
+        for switch in names:
+            if now.get(switch) != other.get(switch):
+                now = now.turn(switch, other.get(switch))
+                yield switch, now
+        assert now == other
+
+
+FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
+
+#: The switches in the order in which they are turned, and what they are called. Other parameters of a measure come
+#: before judged_only, under their own names.
+SWITCHES = {
+    "drop_self": "self-documents",
+    "missing": "missing queries",
+    "no_relevant": "queries without relevant documents",
+    "labels": "fractional labels",
+    "retrieved_only": "relevant documents not retrieved",
+    "rel": "label threshold",
+    "gains": "gain",
+    "judged_only": "unjudged documents",
+    "depth": "lists cut",
+    "score_dtype": "score type",
+    "order": "order of ties",
+}
+
+
+class Numbers:
+    """The numbers that settings give for one run; each is computed once."""
+
+    def __init__(self, evaluation: Evaluation):
+        self.given = evaluation
+        self._evaluations: dict[tuple[bool, str, int | None], Evaluation] = {}
+        self._values: dict[Settings, float | None] = {}
+
+    def value(self, settings: Settings) -> float | None:
+        """The number; None if no query is left."""
+        if settings not in self._values:
+            self._values[settings] = self._compute(settings)
+        return self._values[settings]
+
+    def _compute(self, settings: Settings) -> float | None:
+        evaluation, measure, rule = self._evaluation(settings), settings.measure, settings.rule
+        if settings.order == EXPECTED:
+            grouped = evaluation.read_by(measure, rule)
+            found = engine.expected(measure, grouped, evaluation.options.sampling)
+        else:
+            in_order = evaluation.in_order(measure, rule)
+            if in_order is None:
+                return None
+            found = in_order
+        kept = settings.kept(evaluation) & ~np.isnan(found)  # where a measure is not defined, the query is left out
+        return float(measure.aggregation.of_values(found[kept])) if kept.any() else None
+
+    def _evaluation(self, settings: Settings) -> Evaluation:
+        given = self.given
+        drop_self = settings.drop_self and bool(given.self_queries)
+        dtype = "float64" if settings.score_dtype in DTYPES else settings.score_dtype
+        key = drop_self, dtype, settings.depth
+        if key not in self._evaluations:
+            found = given.without_self if drop_self else given
+            if found is None or (dtype != "float64" and (found.source is None or isinstance(found.source, Counted))):
+                raise InputError("Tie groups hold counts, not rows. Give the run itself.")
+            if dtype != "float64":
+                assert found.source is not None
+                options = replace(found.options, score_dtype=dtype)
+                found = Evaluation(count_run(found.qrels, found.source, options), options, found.source, found.qrels)
+            if settings.depth != found.options.depth:
+                options = replace(found.options, depth=settings.depth)
+                found = Evaluation(found.counted, options, found.source, found.qrels)
+            self._evaluations[key] = found
+        return self._evaluations[key]
