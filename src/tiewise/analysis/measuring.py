@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.options import Options
-from tiewise.caching import LazyMapping, cached_property
+from tiewise.caching import LazyMapping, cached_method, cached_property
 from tiewise.data.columns import Floats, freeze, warn_of_row_numbers
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError, MeasureError
@@ -345,6 +345,7 @@ class Evaluation:
             self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
         return self._in_order[key]
 
+    @cached_method
     def read_by(self, measure: Measure, rule: Rule) -> GroupedJudgments:
         """The tie groups that matter to a measure, with labels and scores as a rule reads them."""
         grouped = self.grouped(measure, rule.dtype, retrieved_only=rule.retrieved_only)

@@ -108,7 +108,7 @@ class Why(Result):
         """The answer."""
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
         if not found:
-            return "No cause moves the number: both are the same." if abs(self.difference) <= ATOL else "Unknown."
+            return "No cause moves the number: both are the same."
         if len(found) == 1:
             return f"{capitalize_first(found[0].cause)}: the whole difference."
         return f"Most of it: {found[0].cause}; then {join_names([one.cause for one in found[1:]])}."

@@ -169,9 +169,8 @@ class System:
         own = rule.measure or measure
         is_ours = own == measure and not rule.retrieved_only and len(ours) == len(self._evaluation.qrels.queries)
         each = ours.expected if is_ours else self._expected(own, rule.retrieved_only)
-        each = each[
-            Settings.of_rule(rule, measure).kept(self._evaluation) & ~np.isnan(each)
-        ]  # NaN: it is not defined there
+        kept = Settings.of_rule(rule, measure).kept(self._evaluation)
+        each = each[kept & ~np.isnan(each)]  # NaN: it is not defined there
         mean = self.report[measure].expected
         assert mean is not None
         return bool(len(each)) and abs(measure.aggregation.of_values(each) - mean) < 1e-9
