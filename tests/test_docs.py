@@ -73,29 +73,6 @@ def run_pages(folder: Path, *pages: str, code: int = 0) -> str:
     return done.stdout
 
 
-def test_the_workflow_for_ci_runs(tmp_path):
-    """Its commands, on files with the names that the workflow uses; it stops where a condition is true."""
-    yaml = pytest.importorskip("yaml")
-    page = (ROOT / "docs/how-to/ci-gate.md").read_text(encoding="utf-8")
-    workflow = yaml.safe_load(re.search(r"```yaml\n(.*?)```", page, re.DOTALL)[1])
-    steps = [step["run"] for step in workflow["jobs"]["check"]["steps"] if "tiewise " in step.get("run", "")]
-    assert [step.split()[1] for step in steps] == ["evaluate", "compare"]
-    qrels, good = "q 0 a 1\n", "q Q0 a 1 2 t\nq Q0 b 2 1 t\n"
-    bad = "".join(f"q Q0 {doc} 0 {score} t\n" for score, doc in enumerate("abcdefghijkl"))  # a is last
-    for name, text in {"qrels.txt": qrels, "main.trec": good, "new.trec": good}.items():
-        (tmp_path / name).write_text(text, encoding="utf-8")
-    env = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-
-    def codes() -> list[int]:
-        return [
-            subprocess.run(step, shell=True, cwd=tmp_path, env=env, capture_output=True).returncode for step in steps
-        ]
-
-    assert codes() == [0, 0]
-    (tmp_path / "new.trec").write_text(bad, encoding="utf-8")
-    assert codes() == [3, 3] and (tmp_path / "comment.md").exists()
-
-
 def test_generated_pages_are_up_to_date():
     made = runpy.run_path(str(ROOT / "scripts/make_docs.py"))["documents"]()
     stale = [str(path.relative_to(ROOT)) for path, text in made.items() if path.read_text(encoding="utf-8") != text]
