@@ -60,11 +60,10 @@ docs: $(VENV)/.dev
 
 # The pictures of the documentation that need only the example. Others: `make bench`, and experiments/table1.py, which needs models.
 pictures: $(VENV)/.dev
-	$(BIN)/python -m experiments.figures
 	$(BIN)/python -m experiments.firststages
 	$(BIN)/python -m experiments.numberformats
 	$(BIN)/python -m experiments.rankbiased > /dev/null
-	$(BIN)/python scripts/make_gallery.py
+	$(BIN)/python scripts/draw_figures.py
 
 # The documentation as a web site, in site/; a broken link is an error.
 site: $(VENV)/.docs

@@ -1,6 +1,6 @@
-"""Draws the pictures of docs/gallery.md by running the code of that page.
+"""Draws the pictures of docs/figures.md by running the code of that page.
 
-    python scripts/make_gallery.py [FOLDER]
+    python scripts/draw_figures.py [FOLDER]
 
 After each block of code, the variable `chart` is saved under the name of the picture that follows the block. FOLDER is
 where the pictures go, docs/img by default.
@@ -16,7 +16,7 @@ from typing import Any
 
 from tiewise import figures
 
-PAGE = Path(__file__).parent.parent / "docs/gallery.md"
+PAGE = Path(__file__).parent.parent / "docs/figures.md"
 BLOCK = re.compile(r"```python\n(?P<code>.*?)```|!\[[^]]*\]\(img/(?P<picture>[\w-]+\.svg)\)", re.S)
 
 
