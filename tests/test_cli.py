@@ -665,6 +665,8 @@ def test_demo_writes_its_files_to_a_new_folder_only(tiewise, tmp_path):
     tiewise("demo", "--write", str(folder))
     kept = {path.name: path.read_bytes() for path in EXAMPLE.glob("*.*") if path.suffix != ".py"}
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == kept
+    (folder / "loss.svg").write_text("made by an example")
+    assert "11 files are in" in tiewise("demo", "--write", str(folder)).err  # a page may be begun again
     (folder / "qrels.txt").write_text("mine")
     for target, message in ((folder, "exists already"), (tmp_path / "no/where", "there is no folder")):
         assert message in tiewise("demo", "--write", str(target), code=2).err

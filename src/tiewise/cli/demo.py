@@ -43,7 +43,7 @@ OPPOSITE_TOOLS = ("trec_eval", "sentence-transformers")  # these two list ties i
 @option(
     "--write FOLDER",
     OUTPUT,
-    "Write the files of the example, which the documentation uses, to a new folder instead.",
+    "Write the files of the example, which the documentation uses, to a folder instead, unless they are there.",
     into="folder",
     type=PATH,
 )
