@@ -71,7 +71,8 @@ def test_sentence_transformers_prints_the_mean_over_orders_of_ties(tmp_path: Pat
         "import json, warnings; warnings.simplefilter('ignore')\n"
         "from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator as Evaluator\n"
         f"lists = {lists!r}\n"
-        "print(json.dumps([[float(Evaluator([], at_k=k).compute_metrics(*one)[0]) for k in (1, 2, 10)] for one in lists]))",
+        "def rr(one, k): return float(Evaluator([], at_k=k).compute_metrics(*one)[0])\n"
+        "print(json.dumps([[rr(one, k) for k in (1, 2, 10)] for one in lists]))",
         tmp_path,
     )
     assert np.allclose(found, [[mean_rr(*one, k) for k in (1, 2, 10)] for one in lists], rtol=0, atol=1e-12)
