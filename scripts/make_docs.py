@@ -53,6 +53,7 @@ def documents() -> dict[Path, str]:
     made = {ROOT / f"docs/{name}.md": page() for name, page in PAGES.items()}
     made[ROOT / "docs/speed.md"] = speed_page.page(json.loads((ROOT / "benchmarks/results/speed.json").read_text()))
     made[ROOT / "docs/growth.md"] = growth_page.page(json.loads((ROOT / "benchmarks/results/growth.json").read_text()))
+    made[ROOT / "docs/llms.txt"] = page_list()
     made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
         if path not in made and PART.search(text := path.read_text(encoding="utf-8")):
@@ -60,6 +61,31 @@ def documents() -> dict[Path, str]:
                 lambda found: found[1].rstrip("\n") + "\n\n" + PARTS[found[2]]() + "\n" + found[3], text
             )
     return made
+
+
+def page_list() -> str:
+    """The pages of the site with the first sentence of each, for programs that read it (llms.txt)."""
+    pages = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("\nnav:")[2]
+    lines = [
+        "# Tiewise",
+        "",
+        "> How far a retrieval score can be trusted: exact nDCG, MRR, MAP, recall and others under ties.",
+    ]
+    for group, title, name in re.findall(r"^  - (.+):$|^      - (?:(.+): )?([\w/-]+)\.md$", pages, re.M):
+        if group:
+            lines += ["", f"## {group}", ""]
+            continue
+        text = (ROOT / f"docs/{name}.md").read_text(encoding="utf-8")
+        heading = re.search(r"^# (.+)$", text, re.M)[1]
+        lines.append(f"- [{title or heading}]({name}.html){first_sentence(text)}")
+    return "\n".join(lines) + "\n"
+
+
+def first_sentence(page: str) -> str:
+    """The first sentence of a page, without its links; empty if it begins with an example."""
+    text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", " ".join(page.split("\n\n")[1].split()))
+    found = re.match(r"(?!```)[A-Z`].*?[.:?](?= |$)", text)
+    return f": {found[0].removesuffix(':')}" if found else ""
 
 
 # -- columns and JSON -----------------------------------------------------------------------------------------
