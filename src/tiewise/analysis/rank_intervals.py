@@ -10,7 +10,8 @@ Statistics are means over units: collections, or groups of them. What is sampled
 
 - `over_queries`: the queries of each collection. The variances of collections add up; the degrees of freedom are those
   of Welch and Satterthwaite.
-- `over_units`: the units, whose number less one gives the degrees of freedom.
+- `over_units`: the units, whose number less one gives the degrees of freedom. Units hold samples of queries, so the
+  standard error is at least that of `over_queries`, below which that of few units falls by chance.
 
 A system may lack units: a pair has the units that both have. The draws are those of `simultaneous`.
 """
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.significance import ATOL, symmetric_root
-from tiewise.analysis.simultaneous import Draws, Model, critical_score, distances, sort_by_values
+from tiewise.analysis.simultaneous import Draws, Model, critical_score, distances
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.aggregation import sum_over_queries
 
@@ -51,7 +52,7 @@ class Differences:
 
 
 def unit_means(values: Sequence[Floats], units: Sequence[int]) -> Floats:
-    """The value of each system in each unit, (n_units, n_systems): the mean over its collections; NaN if one is missing.
+    """The mean over the collections of each unit, (n_units, n_systems); NaN if a system lacks one.
 
     `values` has the queries of each collection, (n_queries, n_systems), NaN in the columns of systems that lack it.
 
@@ -90,14 +91,19 @@ def over_queries(values: Sequence[Floats], units: Sequence[int]) -> Differences:
     return Differences(gap, error, freedom, n, _model([np.vstack(some) for some in rows.values()], gap))
 
 
-def over_units(means: Floats) -> Differences:
-    """The differences if other units are drawn; `means` is what `unit_means` returns."""
+def over_units(means: Floats, least: Floats | None = None) -> Differences:
+    """The differences if other units are drawn; `means` is what `unit_means` returns.
+
+    `least` has the standard errors over queries, (n_systems, n_systems).
+    """
     gap, common = _mean_gaps(means)
     has, square = ~np.isnan(means), np.zeros_like(gap)
     for unit, own in enumerate(has):
         both = own & own[:, None]
         square[both] += (_gaps(means[unit]) - gap)[both] ** 2
     error = np.where(common > 1, np.sqrt(square / np.maximum(common * (common - 1), 1)), np.inf)
+    if least is not None:
+        error = np.maximum(error, np.where(np.isfinite(least), least, 0.0))
     known = np.nan_to_num(means)
     centred = np.where(has, known - (known.sum(axis=1) / np.maximum(has.sum(axis=1), 1))[:, None], 0.0)
     centred = np.where(has, centred - centred.sum(axis=0) / np.maximum(has.sum(axis=0), 1), np.nan)
