@@ -78,9 +78,11 @@ def cover(gap: float, noise: Noise, trials: int, seed: int = 0) -> dict[str, tup
     for trial in range(trials):
         drawn = draw(rng, gap, noise)
         units = range(COLLECTIONS)
+        queries = over_queries(drawn.values, units)
+        collections = over_units(unit_means(drawn.values, units), queries.error)
         cases = {
-            "other queries": (over_queries(drawn.values, units), drawn.of_queries),
-            "other collections": (over_units(unit_means(drawn.values, units)), drawn.of_collections),
+            "other queries": (queries, drawn.of_queries),
+            "other collections": (collections, drawn.of_collections),
         }
         for target, (differences, truth) in cases.items():
             intervals, (first, last) = rank_intervals(differences, 0.95, seed=trial), true_ranks(truth)

@@ -149,9 +149,8 @@ class Leaderboard(Result):
         self.measure, self.groups, self.confidence, self.seed = measure, dict(groups), confidence, seed
         self._collections, self._names = {one.name: one for one in collections}, tuple(systems)
         self.collections = tuple(self._collections)
-        whole = ~np.isnan(self._means).all(axis=0)
-        if not whole.all():
-            lacking = [name for name, has in zip(systems, whole.tolist(), strict=True) if not has]
+        lacking = [name for name, column in zip(systems, self._means.T, strict=True) if np.isnan(column).all()]
+        if lacking:
             raise InputError(f"{list_examples(lacking)} has only parts of groups. Give all parts of one, or no groups.")
 
     def __repr__(self) -> str:
@@ -213,8 +212,9 @@ class Leaderboard(Result):
     def _rows(self) -> list[dict[str, Any]]:
         """The rows of systems, the first in rank first; those without a rank by Borda points."""
         ends = {other: self._intervals(other) for other in OTHERS}
-        found, number = self._differences("queries"), sum(~np.isnan(one.minimum) for one in self._by_collection)
-        ranked = ((found.n > 0) | np.eye(len(self._names), dtype=bool)).all(axis=1)
+        found = self._differences("queries")
+        number = np.count_nonzero([~np.isnan(one.minimum) for one in self._by_collection], axis=0)
+        is_ranked = np.all((found.n > 0) | np.eye(len(self._names), dtype=bool), axis=1).tolist()
         ahead = (found.gap > ATOL).sum(axis=0)
         extremes = (
             [one.minimum[None] for one in self._by_collection],
@@ -226,7 +226,7 @@ class Leaderboard(Result):
         for place, system in enumerate(self._order):
             mean, low, high = (None if np.isnan(each[system]) else float(each[system]) for each in means)
             row: dict[str, Any] = {"system": self._names[system], "mean": mean, "borda": float(self._borda[system])}
-            row["rank"] = int(1 + ahead[place]) if ranked[place] else None
+            row["rank"] = int(1 + ahead[place]) if is_ranked[place] else None
             for other, one in ends.items():
                 row[f"rank_{other}_low"] = None if one is None else int(one.low[place])
                 row[f"rank_{other}_high"] = None if one is None else int(one.high[place])
@@ -338,8 +338,8 @@ class Leaderboard(Result):
             notes.append(f"{which} nothing about other collections: there is no interval.")
         elif len(self.groups) < FEW_UNITS:
             notes.append(
-                f"There are only {len(self.groups)} {'groups' if self._is_grouped else 'collections'}: what is shown for "
-                "others rests on differences that are normally distributed."
+                f"There are only {len(self.groups)} {'groups' if self._is_grouped else 'collections'}: what is shown "
+                "for others rests on differences that are normally distributed."
             )
         single = [one.name for one in self._by_collection if one.queries < 2]
         if single:

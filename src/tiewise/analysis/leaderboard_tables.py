@@ -71,7 +71,7 @@ def _cell_tables(found: Leaderboard, view: View) -> list[Table]:
     names, tables = list(by_collection), []
     for first in range(0, len(names), CELL_COLUMNS):
         some = names[first : first + CELL_COLUMNS]
-        columns = {"system": list(found.systems)}
+        columns: dict[str, list[Any]] = {"system": list(found.systems)}
         columns |= {name: [_cell(cell, view) for cell in by_collection[name]] for name in some}
         title = "Each collection: mean over queries (standard error)" if not first else ""
         tables.append(Table.of_columns(columns, title=title))

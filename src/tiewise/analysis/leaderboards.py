@@ -67,7 +67,7 @@ def leaderboard(
     How to read this, every cell: explain=True
     <BLANKLINE>
     """
-    chosen, checked = _check_measure(measure), Options.of("leaderboard", options)
+    chosen, checked = check_measure(measure), Options.of("leaderboard", options)
     check_confidence(confidence)
     check_progress(progress)
     given = _check_collections(collections)
@@ -90,7 +90,8 @@ def leaderboard(
     return result
 
 
-def _check_measure(measure: MeasureLike) -> Measure:
+def check_measure(measure: MeasureLike | Iterable[MeasureLike]) -> Measure:
+    """The measure of a leaderboard; an error if there are several, or if it has no mean over queries."""
     chosen = resolve_measures(measure)
     if len(chosen) > 1:
         raise MeasureError(f"A leaderboard has one measure, not {len(chosen)}: make one for each.")

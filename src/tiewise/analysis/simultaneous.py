@@ -299,7 +299,7 @@ class Model:
         noise, square = np.zeros(systems), np.zeros((systems, systems))
         whole: list[tuple[Floats, NDArray[np.bool_]]] = []
         for part in parts:
-            has = ~np.isnan(part[:1]).any(axis=0)
+            has: NDArray[np.bool_] = np.isfinite(part[:1]).all(axis=0).astype(bool)
             filled = part if has.all() else np.where(has, part, 0.0)
             alone = (filled - filled.sum(axis=1, keepdims=True) / max(has.sum(), 1)) * has
             noise += (alone**2).sum(axis=0) * has.sum() / max(has.sum() - 1, 1)

@@ -56,10 +56,12 @@ def leaderboard(
 
     A file's name without suffixes is the name of its system, the same in every folder. A system may lack collections.
     """
+    from tiewise.analysis.leaderboards import check_measure
+
+    measure, parts = check_measure(selection.resolve([DEFAULT_MEASURE])), _read_groups(groups)
     collections = _find_collections(folder, inputs)
     with collect_warnings() as warned, progress("runs", quiet=output.quiet) as callback:
-        measures = selection.resolve([DEFAULT_MEASURE])
-        found = tw.leaderboard(collections, measures, groups=_read_groups(groups), progress=callback, **how)
+        found = tw.leaderboard(collections, measure, groups=parts, progress=callback, **how)
     output.show(found, warned, draw=found.plot.ranks)
 
 

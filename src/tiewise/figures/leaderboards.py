@@ -72,11 +72,11 @@ class LeaderboardPlots:
         data = inline_data({key: [row[key] for row in ranked] for key in ("system", "rank", "mean", "borda")})
         circles = alt.Chart(data).mark_point(size=3 * height, filled=False, fill="white", stroke=INK, opacity=1)
         layers.append(circles.encode(x("rank"), y, tooltip=tooltips("system:N", "rank:Q", "mean:Q", "borda:Q")))
+        level = format_percent(found.confidence).replace(".0%", "%")
         return layer_chart(
             layers,
             title=title or f"{found.measure}: ranks that are left open",
-            subtitle=f"Circle: rank. Bars: {format_percent(found.confidence).replace('.0%', '%')} intervals, which hold for "
-            f"all systems at once. {found.sentence}",
+            subtitle=f"Circle: rank. Bars: {level} intervals, which hold for all systems at once. {found.sentence}",
             description=f"Rank intervals of {len(rows)} systems. {found.sentence}",
             width=FRAME_WIDTH,
             height=alt.Step(height),
