@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 Collections = Mapping[Any, tuple[QrelsLike, Mapping[Any, "RunLike | None"]]]
 
 
-@takes_options()
+@takes_options("oblivious")
 def leaderboard(
     collections: Collections,
     measure: MeasureLike = "nDCG@10",

@@ -36,7 +36,7 @@ DEFAULT_MEASURE = "nDCG@10"
     "Related collections that count as one: their names or patterns, separated by commas, as in cqa=cqa-*.",
     multiple=True,
 )
-@options.evaluation
+@options.apply_all(*(one for name, one in options.EVALUATION.items() if name not in ("oblivious", "seed")))
 @options.formats
 @option(
     "--confidence NUMBER",
