@@ -118,7 +118,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     given = parser.parse_args()
     simultaneous.MAX_DRAWS = simultaneous.MIN_DRAWS = 2000  # fewer draws than a user has
-    found = table(given.trials)
+    found = table(given.trials).rstrip("\n")
     print(found)
     if given.write:
         PAGE.write_text(insert_table(PAGE.read_text(encoding="utf-8"), "rank coverage", found), encoding="utf-8")
