@@ -163,7 +163,7 @@ def test_one_collection_is_a_comparison_without_other_collections():
 def test_two_systems_are_told_apart_by_students_t():
     rng = np.random.default_rng(8)
     for shift in np.linspace(0.01, 0.12, 12):
-        values = rng.normal(0, 0.1, (30, 2)) + [shift, 0]
+        values = rng.normal(0, 0.1, (30, 2)) + np.array([shift, 0])
         found = rank_intervals(over_queries([values], [0]), 0.95)
         assert found.shown[0, 1] == (
             stats.ttest_rel(*values.T).pvalue < 0.05 and values[:, 0].mean() > values[:, 1].mean()

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, Literal, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise._version import __version__
 from tiewise.analysis.leaderboard_tables import leaderboard_section
@@ -107,6 +108,11 @@ class MeasuredCollection:
     maximum: Floats
     cut: tuple[str, ...]  #: systems whose lists may have been cut inside a tie group
     notes: Mapping[bool, Mapping[str, tuple[str, ...]]]  #: of runs, as Python and as a shell spell options
+
+    @property
+    def has(self) -> NDArray[np.bool_]:
+        """Which systems have it, (n_systems,)."""
+        return np.asarray(~np.isnan(self.expected[0]))
 
     @property
     def mean(self) -> Floats:
@@ -213,7 +219,7 @@ class Leaderboard(Result):
         """The rows of systems, the first in rank first; those without a rank by Borda points."""
         ends = {other: self._intervals(other) for other in OTHERS}
         found = self._differences("queries")
-        number = np.count_nonzero([~np.isnan(one.minimum) for one in self._by_collection], axis=0)
+        number = np.count_nonzero([one.has for one in self._by_collection], axis=0)
         is_ranked = np.all((found.n > 0) | np.eye(len(self._names), dtype=bool), axis=1).tolist()
         ahead = (found.gap > ATOL).sum(axis=0)
         extremes = (
@@ -312,7 +318,7 @@ class Leaderboard(Result):
 
     def _missing_notes(self) -> list[str]:
         lacks = {
-            name: [one.name for one in self._by_collection if np.isnan(one.minimum[place])]
+            name: [one.name for one in self._by_collection if not one.has[place]]
             for place, name in enumerate(self._names)
         }
         lacks = {name: some for name, some in lacks.items() if some}
