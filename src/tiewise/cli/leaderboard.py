@@ -19,7 +19,7 @@ from tiewise.results.wording import list_examples
 
 EXAMPLES = (
     "tiewise leaderboard collections -m nDCG@10",
-    "tiewise leaderboard collections --groups 'cqadupstack=cqadupstack-*' --figure ranks.png",
+    "tiewise leaderboard collections --groups 'cqa=cqa-*' --figure ranks.png",
     "tiewise leaderboard collections --format json",
 )
 DEFAULT_MEASURE = "nDCG@10"
