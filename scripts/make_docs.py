@@ -32,6 +32,7 @@ import tiewise as tw
 from tiewise.adapters.index import INDEX_KEYS
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
 from tiewise.analysis.comparison.result import COMPARISON_COLUMNS
+from tiewise.analysis.leaderboard_result import CELL_COLUMNS, LEADERBOARD_COLUMNS, LEADERBOARD_KEYS
 from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS
 from tiewise.analysis.report_tables import REPORT_COLUMNS
 from tiewise.analysis.tool_values import TOOL_COLUMNS
@@ -172,6 +173,11 @@ SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {
         "`tiewise compare`, `Compared`",
         COMPARISON_KEYS,
         {"pairs": COMPARISON_COLUMNS, "`ranking()`": RANKING_COLUMNS},
+    ),
+    "leaderboard": (
+        "`tiewise leaderboard`, `Leaderboard`",
+        LEADERBOARD_KEYS,
+        {"systems": LEADERBOARD_COLUMNS, "`cells()`": CELL_COLUMNS},
     ),
     "audit": ("`tiewise audit`, `Audit`", AUDIT_KEYS, {"": AUDIT_COLUMNS}),
     "similarity": ("`tiewise similarity`, `Similarity`", SIMILARITY_KEYS, {"": SIMILARITY_COLUMNS}),

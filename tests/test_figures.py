@@ -467,6 +467,7 @@ def results():
         tw.audit(run, qrels=qrels, reference={query: dict.fromkeys(docs, 1.0) for query, docs in run.items()}).fidelity,
         *(report.provenance, tw.unjudged(qrels, run, ["P@3", "RBP(p=0.8)"], complete=True)),
         *compared(qrels, run),
+        tw.leaderboard({SCRIPT: (qrels, {SCRIPT: run, "other": run}), "second": (qrels, {"other": run})}),
     ]
     return {f"{place} {type(one).__name__}": one for place, one in enumerate(found)}
 

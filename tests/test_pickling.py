@@ -30,6 +30,7 @@ def results() -> dict[str, object]:
         "audit": tw.audit(RUN),
         "judged audit": tw.audit(RUN, qrels=QRELS, reference=OTHER),
         "comparison": tw.compare(QRELS, {"A": RUN, "B": OTHER}, ["RR", "AP"]),
+        "leaderboard": tw.leaderboard({"c": (QRELS, {"A": RUN, "B": OTHER})}),
         "similarity": tw.similarity({"a": RUN, "b": OTHER}),
         "rbo": tw.rbo("ab", "ac", phi=0.9),
         "run": tw.Run.from_dict(RUN),

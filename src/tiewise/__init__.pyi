@@ -10,6 +10,8 @@ from tiewise.analysis.comparison import Compared as Compared
 from tiewise.analysis.comparison import PairComparison as PairComparison
 from tiewise.analysis.comparison import compare as compare
 from tiewise.analysis.evaluating import evaluate as evaluate
+from tiewise.analysis.leaderboard_result import Leaderboard as Leaderboard
+from tiewise.analysis.leaderboards import leaderboard as leaderboard
 from tiewise.analysis.protocol_result import Protocol as Protocol
 from tiewise.analysis.protocols import Row as Row
 from tiewise.analysis.protocols import protocol as protocol

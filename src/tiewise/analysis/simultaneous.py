@@ -80,7 +80,7 @@ class Family:
         seed: int = 0,
     ):
         self.alpha, self._is_tukey = level(confidence), test == "tukey"
-        order = _sort_by_values(values)
+        order = sort_by_values(values)
         self._column = np.argsort(order)  # of each system in what follows
         ordered = [each[:, order] for each in values]
         systems = len(order)
@@ -90,8 +90,12 @@ class Family:
         self._error = [(_pooled_error if self._is_tukey else _standard_errors)(each) for each in ordered]
         self._largest = np.empty(0)  # ascending; none for a single t-statistic, which has Student's distribution
         if max(self._n) > 1 and (self._is_tukey or self.size > 1):
-            draws = _Draws(ordered, kept, None if baseline is None else int(self._column[baseline]), self.alpha, seed)
-            self._largest = np.sort(draws.permuted(self._error) if self._is_tukey else draws.normal(self.size))
+            draws = Draws(systems, self.alpha, seed, baseline=None if baseline is None else int(self._column[baseline]))
+            if self._is_tukey:
+                largest = draws.permuted(_align(ordered, kept), self._n, self._error)
+            else:
+                largest = draws.normal(_model_queries(ordered, kept), self.size)
+            self._largest = np.sort(largest)
 
     def test(self, a: int, b: int, measure: int = 0) -> Tested:
         """The difference a − b of two systems in a measure, all by their places."""
@@ -144,12 +148,17 @@ class Family:
         single = float(-stdtrit(n - 1, self.alpha / 2))
         if not len(self._largest):
             return single
-        most = math.ceil(self.alpha * (len(self._largest) + 1) - 1)  # p < α if fewer draws than this are as large
-        score = float(self._largest[-most]) + ATOL
+        score = critical_score(self._largest, self.alpha)
         return score if self._is_tukey else max(float(-stdtrit(n - 1, ndtr(-score))), single)
 
 
-def _sort_by_values(values: Sequence[Floats]) -> Codes:
+def critical_score(largest: Floats, alpha: float) -> float:
+    """What a statistic must exceed, so that its p-value by these draws, in ascending order, is below α."""
+    most = math.ceil(alpha * (len(largest) + 1) - 1)  # p < α if fewer draws than this are as large
+    return float(largest[-most]) + ATOL
+
+
+def sort_by_values(values: Sequence[Floats]) -> Codes:
     """The systems in an order that depends on their values only."""
     keys = [
         tuple(part for each in values for part in (each[:, i].sum(), each[:, i].tobytes()))
@@ -161,7 +170,7 @@ def _sort_by_values(values: Sequence[Floats]) -> Codes:
 def _standard_errors(values: Floats) -> Floats:
     """The standard error of the mean of every difference, (n_systems, n_systems)."""
     n = len(values)
-    return _distances(values - values.mean(axis=0)) / math.sqrt(n * max(n - 1, 1))
+    return distances(values - values.mean(axis=0)) / math.sqrt(n * max(n - 1, 1))
 
 
 def _pooled_error(values: Floats) -> Floats:
@@ -171,71 +180,70 @@ def _pooled_error(values: Floats) -> Floats:
     return np.full((systems, systems), math.sqrt(2 * squares / (systems - 1)) / n)
 
 
-def _distances(columns: Floats) -> Floats:
+def distances(columns: Floats) -> Floats:
     """The Euclidean distances of all columns."""
     rows = np.ascontiguousarray(columns.T)
     return np.stack([np.sqrt(((rows - row) ** 2).sum(axis=1)) for row in rows])
 
 
-class _Draws:
+def _align(values: Sequence[Floats], kept: Sequence[NDArray[np.bool_]]) -> list[Floats]:
+    """The columns of all measures over the same queries, 0 where a measure lacks one; very many in blocks."""
+    union, systems = np.logical_or.reduce(kept), values[0].shape[1]
+    whole = np.zeros((int(union.sum()), len(values) * systems))
+    for place, (each, own) in enumerate(zip(values, kept, strict=True)):
+        whole[own[union], place * systems : (place + 1) * systems] = each
+    blocks = sum_in_blocks(whole, 0)
+    return np.split(blocks * (len(whole) / len(blocks)), len(values), axis=1)
+
+
+def _model_queries(values: Sequence[Floats], kept: Sequence[NDArray[np.bool_]]) -> list[Model]:
+    """A model of the means of each measure; fewer rows with the same covariance replace many queries."""
+    columns, systems = _align([each - each.mean(axis=0) for each in values], kept), values[0].shape[1]
+    if len(columns) * systems < len(columns[0]):
+        columns = np.split(symmetric_root(np.hstack(columns)), len(columns), axis=1)
+    return [Model([each], systems / (systems + len(own))) for each, own in zip(columns, values, strict=True)]
+
+
+class Draws:
     """Draws of the largest statistic of a family where no two systems differ; columns are ordered by their values."""
 
-    def __init__(
-        self,
-        values: Sequence[Floats],
-        kept: Sequence[NDArray[np.bool_]],
-        baseline: int | None,
-        alpha: float,
-        seed: int,
-    ):
-        self._baseline, self._alpha, self._rng = baseline, alpha, np.random.default_rng([seed, 4])
-        self._n, self._systems = [len(each) for each in values], values[0].shape[1]
-        self._values, self._kept = values, kept
+    def __init__(self, systems: int, alpha: float, seed: int, *, baseline: int | None = None):
+        self._systems, self._alpha, self._seed, self._baseline = systems, alpha, seed, baseline
 
-    def normal(self, differences: int) -> Floats:
+    def normal(self, models: Sequence[Model], differences: int, tested: NDArray[np.bool_] | None = None) -> Floats:
         """The largest normal deviation of all differences.
 
         A draw weights the queries at random, the same for all systems and measures, so that means have the covariance
-        of the queries; fewer rows with the same covariance replace many queries. Noise of each system replaces a share
-        of it: few queries make differences seem to depend on each other, and too small a maximum would follow.
+        of the queries. Noise of each system replaces a share of it: few queries make differences seem to depend on
+        each other, and too small a maximum would follow. With `tested`, the largest is that of i − j for those pairs
+        alone; draws are the same for all calls.
         """
-        columns = self._align([each - each.mean(axis=0) for each in self._values])
-        if len(columns) * self._systems < len(columns[0]):
-            columns = np.split(symmetric_root(np.hstack(columns)), len(columns), axis=1)
-        models = [_Model(each, self._systems / (self._systems + n)) for each, n in zip(columns, self._n, strict=True)]
-        queries = len(columns[0])
+        rng, rows = np.random.default_rng([self._seed, 4]), models[0].n_rows
 
         def fill(largest: Floats) -> None:
-            weights = self._rng.standard_normal((len(largest), queries))
+            weights = rng.standard_normal((len(largest), rows))
             for model in models:
-                self._raise(largest, model.draw(weights, self._rng), model.factor)
+                self._raise(largest, model.draw(weights, rng), model.factor, tested)
 
-        return self._repeat(fill, numbers=differences + queries, held=max(queries, self._systems))
+        numbers = differences * max(len(model.parts) for model in models) + rows
+        return self._repeat(fill, numbers=numbers, held=max(rows, self._systems))
 
-    def permuted(self, errors: Sequence[Floats]) -> Floats:
+    def permuted(self, columns: Sequence[Floats], sizes: Sequence[int], errors: Sequence[Floats]) -> Floats:
         """The largest difference if the systems change places at random in each query, over its standard error."""
-        columns = self._align(self._values)
         factors = [
-            0.0 if error[0, 0] <= ATOL else 1 / (n * error[0, 0]) for n, error in zip(self._n, errors, strict=True)
+            0.0 if error[0, 0] <= ATOL else 1 / (n * error[0, 0]) for n, error in zip(sizes, errors, strict=True)
         ]
-        queries, systems = columns[0].shape
+        rng, (queries, systems) = np.random.default_rng([self._seed, 4]), columns[0].shape
+        everyone = np.ones(systems, dtype=bool)
 
         def fill(largest: Floats) -> None:
             places = np.broadcast_to(np.arange(systems, dtype=np.int32), (len(largest), queries, systems))
-            places = self._rng.permuted(places, axis=2)
+            places = rng.permuted(places, axis=2)
             for each, factor in zip(columns, factors, strict=True):
-                self._raise(largest, factor * np.take_along_axis(each[None], places, axis=2).sum(axis=1))
+                drawn = factor * np.take_along_axis(each[None], places, axis=2).sum(axis=1)
+                self._raise(largest, [(drawn, everyone)])
 
         return self._repeat(fill, numbers=5 * queries * systems * len(columns), held=queries * systems)
-
-    def _align(self, values: Sequence[Floats]) -> list[Floats]:
-        """The columns of all measures over the same queries, 0 where a measure lacks one; very many in blocks."""
-        union = np.logical_or.reduce(self._kept)
-        whole = np.zeros((int(union.sum()), len(values) * self._systems))
-        for place, (each, kept) in enumerate(zip(values, self._kept, strict=True)):
-            whole[kept[union], place * self._systems : (place + 1) * self._systems] = each
-        blocks = sum_in_blocks(whole, 0)
-        return np.split(blocks * (len(whole) / len(blocks)), len(values), axis=1)
 
     def _repeat(self, fill: Callable[[Floats], None], *, numbers: int, held: int) -> Floats:
         """As many draws as there is time for, if each takes so many numbers; enough for α in any case."""
@@ -246,34 +254,71 @@ class _Draws:
             fill(largest[first : first + step])
         return largest
 
-    def _raise(self, largest: Floats, drawn: Floats, factor: Floats | None = None) -> None:
-        """Raise each number to the largest absolute difference in its row of `drawn`, times the factor of the pair."""
+    def _raise(
+        self,
+        largest: Floats,
+        drawn: Sequence[tuple[Floats, NDArray[np.bool_]]],
+        factor: Floats | None = None,
+        tested: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Raise each number to the largest difference in its row of `drawn`, times the factor of the pair.
+
+        `drawn` are parts of the means, each with the systems that have it; all have the first. Differences are
+        absolute; with `tested`, they are those of i − j alone.
+        """
         if factor is None and self._baseline is None:
-            np.maximum(largest, np.ptp(drawn, axis=1), out=largest)
+            np.maximum(largest, np.ptp(drawn[0][0], axis=1), out=largest)
             return
-        rows = np.ascontiguousarray(drawn.T)
+        rows = [(np.ascontiguousarray(part.T), has) for part, has in drawn]
         for first in range(self._systems - 1) if self._baseline is None else (self._baseline,):
             others = slice(first + 1 if self._baseline is None else 0, None)
-            gaps = np.abs(rows[others] - rows[first])
+            if tested is not None and not (tested[first, others].any() or tested[others, first].any()):
+                continue
+            gaps = rows[0][0][others] - rows[0][0][first]
+            for part, has in rows[1:]:
+                if has[first]:
+                    gaps += has[others, None] * (part[others] - part[first])
             if factor is not None:
                 gaps *= factor[first, others, None]
+            if tested is None:
+                np.abs(gaps, out=gaps)
+            else:
+                gaps = np.maximum(tested[others, first, None] * gaps, tested[first, others, None] * -gaps)
             np.maximum(largest, gaps.max(axis=0), out=largest)
 
 
-class _Model:
-    """Normal means of systems with the covariance of their queries, of which noise replaces a share."""
+class Model:
+    """Normal means of systems with the covariance of their queries, of which noise replaces a share.
 
-    def __init__(self, centred: Floats, share: float):
-        alone = centred - centred.mean(axis=1, keepdims=True)
-        systems = centred.shape[1]
-        noise = np.sqrt(share * (alone**2).sum(axis=0) * systems / (systems - 1))
-        self._columns, self._noise = centred * math.sqrt(1 - share), noise
-        variance, distance = noise[:, None] ** 2 + noise**2, _distances(centred)
+    `parts` have the rows of the same systems, centred, each row with its own weight: (n_rows, n_systems), NaN in the
+    columns of systems that lack a part. A difference has the parts that both systems have.
+    """
+
+    def __init__(self, parts: Sequence[Floats], share: float):
+        self.n_rows, systems = sum(map(len, parts)), parts[0].shape[1]
+        noise, square = np.zeros(systems), np.zeros((systems, systems))
+        whole: list[tuple[Floats, NDArray[np.bool_]]] = []
+        for part in parts:
+            has: NDArray[np.bool_] = np.isfinite(part[:1]).all(axis=0).astype(bool)
+            filled = part if has.all() else np.where(has, part, 0.0)
+            alone = (filled - filled.sum(axis=1, keepdims=True) / max(has.sum(), 1)) * has
+            noise += (alone**2).sum(axis=0) * has.sum() / max(has.sum() - 1, 1)
+            square += np.where(has & has[:, None], distances(filled) ** 2, 0.0)
+            whole.append((filled * math.sqrt(1 - share), has))
+        self._noise = np.sqrt(share * noise)
+        whole.sort(key=lambda one: not one[1].all())
+        if not whole[0][1].all():  # noise is added to the first part
+            whole.insert(0, (np.zeros((0, systems)), np.ones(systems, dtype=bool)))
+        self.parts = whole
+        variance = self._noise[:, None] ** 2 + self._noise**2
         #: one over the standard deviation of each difference; 0 if the two are equal in every query
         self.factor = np.where(
-            distance > ATOL, 1 / np.sqrt(np.maximum((1 - share) * distance**2 + variance, ATOL**2)), 0.0
+            np.sqrt(square) > ATOL, 1 / np.sqrt(np.maximum((1 - share) * square + variance, ATOL**2)), 0.0
         )
 
-    def draw(self, weights: Floats, rng: np.random.Generator) -> Floats:
-        """The means of all systems for weights of the queries, (n_draws, n_systems)."""
-        return np.asarray(weights @ self._columns + rng.standard_normal((len(weights), len(self._noise))) * self._noise)
+    def draw(self, weights: Floats, rng: np.random.Generator) -> list[tuple[Floats, NDArray[np.bool_]]]:
+        """The parts of the means for weights of the queries, (n_draws, n_systems) each, with who has them."""
+        ends = np.cumsum([len(part) for part, _ in self.parts])
+        drawn = [weights[:, end - len(part) : end] @ part for (part, _), end in zip(self.parts, ends, strict=True)]
+        drawn[0] = drawn[0] + rng.standard_normal((len(weights), len(self._noise))) * self._noise
+        return [(one, has) for one, (_, has) in zip(drawn, self.parts, strict=True)]

@@ -25,7 +25,7 @@ _SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".ts
 class Inputs:
     """The options of runs and judgments."""
 
-    runs: Sequence[Path]
+    runs: Sequence[Path] = ()
     names: Sequence[str] = ()
     qrels: Path | None = None
     input_format: str | None = None

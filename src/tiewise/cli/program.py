@@ -32,8 +32,9 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
 COMMANDS = {
     "evaluate": "Evaluate runs against relevance judgments.",
     "compare": "Compare runs: which is better, and how certain is that?",
+    "leaderboard": "Rank systems over many collections; show what that cannot tell.",
     "audit": "Count the ties of a run, find their cause, suggest a remedy.",
-    "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
+    "similarity": "Compare rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "stages": "Compare first stages of a reranker by rank-biased recall.",
     "score": "Make a run from embeddings, logits or hidden states.",
     "protocol": "Compare precisions of a model: which can be afforded?",

@@ -329,6 +329,11 @@ def spelled_for_shell(in_shell: bool = True) -> Iterator[None]:
         _IN_SHELL.reset(token)
 
 
+def is_in_shell() -> bool:
+    """Whether messages name options as the command line spells them."""
+    return _IN_SHELL.get()
+
+
 class cached_by_spelling(Generic[T]):
     """A property that is computed once for the shell and once for Python: its text names options."""
 

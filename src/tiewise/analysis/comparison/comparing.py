@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from numbers import Number
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
@@ -24,6 +24,7 @@ from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue import Judged
+from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import RunSource
@@ -90,13 +91,9 @@ def compare(
         raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
     check_options(orders, test, confidence)
     check_progress(progress)
-    judged, systems = as_qrels(qrels), []
-    sources = {name: _as_source(name, run) for name, run in named.items()}
-    for done, (name, source) in enumerate(sources.items(), 1):
-        with prefix_errors(f"Run '{name}'"):
-            check_not_swapped(qrels, named[name], judged)
-            evaluation = Evaluation.of(judged, source, checked, [*chosen, Judged])  # how much is judged is noted
-            systems.append(System(name, evaluation, report_of(evaluation, chosen)))
+    systems = []
+    for done, system in enumerate(measure_systems(qrels, named, chosen, checked, counted=[Judged]), 1):
+        systems.append(system)  # how much is judged is noted
         if progress is not None:
             progress(done, len(named))
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
@@ -111,6 +108,25 @@ def compare(
     if compared.cut_note:
         warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
     return compared
+
+
+def measure_systems(
+    qrels: QrelsLike,
+    runs: Mapping[str, RunLike],
+    measures: list[Measure],
+    options: Options,
+    *,
+    counted: Iterable[Measure] = (),
+) -> Iterator[System]:
+    """Each run, counted and measured on the same judgments, and counted for some more measures."""
+    judged = as_qrels(qrels)
+    sources = {name: _as_source(name, run) for name, run in runs.items()}
+    for name, source in sources.items():
+        with prefix_errors(f"Run '{name}'"):
+            check_not_swapped(qrels, runs[name], judged)
+            evaluation = Evaluation.of(judged, source, options, [*measures, *counted])
+            system = System(name, evaluation, report_of(evaluation, measures))
+        yield system
 
 
 def _as_source(name: str, run: RunLike) -> RunSource:
