@@ -287,3 +287,18 @@ def test_the_weight_of_set_f_is_not_negative():
     with pytest.raises(tw.MeasureError, match=r"x=-0.9 is not possible. It must be 0 or more"):
         tw.SetF(x=-0.9)
     assert tw.SetF(x=0).of("100|1").expected == pytest.approx(1 / 3)  # precision
+
+
+@pytest.mark.parametrize("size, cutoff", [(4000, None), (4000, 3200), (700, 20)])
+def test_the_std_of_err_does_not_miss_rare_orders(size, cutoff):
+    """Two relevant documents among thousands: all pairs of slots, one by one."""
+    worth = np.where(np.arange(size) < (cutoff or size), 1 / np.arange(1.0, size + 1), 0.0)
+    first, second = np.triu_indices(size, 1)
+    values = np.concatenate(
+        [g * worth[first] + (1 - g) * h * worth[second] for g, h in ((1 / 16, 7 / 16), (7 / 16, 1 / 16))]
+    )
+    run = {"q": {f"d{i}": 1.0 for i in range(size)}}
+    found = tw.evaluate({"q": {"d0": 1, "d1": 3}}, run, tw.ERR @ cutoff, complete=True)[tw.ERR @ cutoff]
+    assert found.method["std"] == "exact"
+    assert found.expected == pytest.approx(values.mean(), rel=1e-12)
+    assert found.std == pytest.approx(values.std(), rel=1e-11)

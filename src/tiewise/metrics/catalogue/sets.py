@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, OfGains
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
@@ -238,7 +238,7 @@ class _OfCount(OfGains):
         count = order.sum(np.where(within, self.gain(order.label), 0.0))
         return self.of_count(count, length, q.judged(self.relevant(q.ties.qrels.label)))
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         length = np.asarray(self.depth(q), dtype=np.float64)
         relevant, in_group = q.judged(self.relevant(q.ties.qrels.label)), q.in_group(self.gain(q.label))
         inside = np.clip(length[q.group_query] - q.group_start, 0, q.group_size)
@@ -252,7 +252,7 @@ class _OfCount(OfGains):
             value = self.of_count(count, length[query][:, None], relevant[query][:, None])
             mean[query] = (chance * value).sum(axis=1)
             variance[query] = (chance * (value - mean[query][:, None]) ** 2).sum(axis=1)
-        return mean, variance
+        return Law(mean, lambda: variance)
 
 
 def _divide(amount: Floats, divisor: Floats) -> Floats:
