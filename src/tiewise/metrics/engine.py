@@ -73,7 +73,8 @@ def variance(measure: Measure, grouped: GroupedJudgments) -> Floats:
 
 def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
-    return _Computation([measure], grouped).all_group_means()[0]
+    found = _Computation([measure], grouped)
+    return np.where(found._mixed, found._laws.mean, found.part_values(grouped.worst(measure)))[0]
 
 
 def part_values(measure: Measure, order: Order) -> Floats:
@@ -81,11 +82,11 @@ def part_values(measure: Measure, order: Order) -> Floats:
     return _Computation([measure], order.grouped).part_values(order)[0]
 
 
-def sorted_group_values(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
-    """The values of tie groups in the worst and the best order by key, before they are divided, as columns."""
-    orders = block.grouped.worst(measure), block.grouped.best(measure)
-    low, high = (part_values(measure, order)[block.groups][:, None] for order in orders)
-    return low, high
+def sorted_extremes(measure: Measure, block: GroupBlock, where: NDArray[np.bool_]) -> tuple[Floats, Floats, bool]:
+    """The extremes of tie groups in some queries, (n_queries,), if the orders by key are the worst and the best one."""
+    orders, known = (block.grouped.worst(measure), block.grouped.best(measure)), where[block.grouped.group_query]
+    low, high = (np.where(known, part_values(measure, order), np.nan)[block.groups] for order in orders)
+    return low, high, False
 
 
 def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
@@ -300,8 +301,8 @@ class _Computation:
                     methods[row] = self._methods(row)
             fixed = low == high  # then no order matters, unless only samples agree
             for row, method in methods.items():
-                fixed[row] &= method.extremes != SAMPLED
-                methods[row] = method.take(~fixed[row]).spread(n, tied[~fixed[row]])
+                fixed[row] &= method.extremes[tied] != SAMPLED
+                methods[row] = method.only(tied[~fixed[row]])
             mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
             one_order = values[:, n:worst] if oblivious else low
             one_order = np.where(fixed & ~np.isnan(one_order), low, one_order)
@@ -359,10 +360,6 @@ class _Computation:
         squares = segment_sum(place, self._laws.variance[:, groups], len(tied))
         return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
 
-    def all_group_means(self) -> Floats:
-        """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        return np.where(self._mixed, self._laws.mean, self.part_values(self.grouped.worst(self.measure)))
-
     def _extremes(self) -> tuple[Floats, Floats]:
         """Minimum and maximum of each query with ties, from those of the parts of its list."""
         grouped, tied, laws = self.grouped, self.grouped.tied_queries, self._laws
@@ -375,15 +372,14 @@ class _Computation:
         return low, high
 
     def _methods(self, row: int) -> Methods:
-        """How the statistics of each query with ties were found, from those of the parts of its list."""
-        n, tied, parts, query = self.grouped.n_queries, self.grouped.tied_queries, self._laws.methods[row], self._query
-        found = np.zeros((3, n), dtype=np.int8)
+        """How the statistics of each query were found, from those of the parts of its list."""
+        n, parts, query = self.grouped.n_queries, self._laws.methods[row], self._query
+        expected, extremes, std = found = np.zeros((3, n), dtype=np.int8)
         for column, own in zip(found, (parts.expected, parts.extremes, parts.std), strict=True):
             np.maximum.at(column, query, own)
-        squares = segment_sum(query, parts.standard_error**2, n)[tied]
+        squares = segment_sum(query, parts.standard_error**2, n)
         if self._divisor is not None:
-            squares = safe_divide(squares, self._divisor[row, tied] ** 2)
-        expected, extremes, std = found[:, tied]
+            squares = safe_divide(squares, self._divisor[row] ** 2)
         return Methods(expected, extremes, std, np.where(expected == SAMPLED, np.sqrt(squares), np.nan))
 
     # -- the laws of parts --------------------------------------------------------------------------------------------
@@ -405,6 +401,8 @@ class _Computation:
     @cached_property
     def _laws(self) -> _Laws:
         """The laws of all parts: by closed forms, else from all orders, else from random ones."""
+        from tiewise.metrics.enumeration import try_orders
+
         n_parts, searched = len(self._query), not (self._means_only or self.measure.sorted_extremes)
         mean, variance = np.zeros((2, len(self.measures), n_parts))
         minimum, maximum, is_bound = *np.zeros((2, n_parts)), np.zeros(n_parts, dtype=bool)
@@ -418,7 +416,8 @@ class _Computation:
         found = _Laws(mean, variance, minimum, maximum, {})
         is_open = np.isnan(mean) | np.isnan(variance) | np.isnan(minimum) | np.isnan(maximum) | is_bound
         for row in np.logical_or.reduce(is_open, axis=1).nonzero()[0].tolist():
-            tried = self._try_orders(row, self._mixed[row] & is_open[row, self.part])
+            inside = np.where(self._mixed[row] & is_open[row, self.part], self.inside[row], 0)
+            tried = try_orders(Parts(self.measures[row], self.grouped), inside, self.sampling)
             found.methods[row] = _fill(tried, found, row, is_bound)
         return found
 
@@ -452,13 +451,6 @@ class _Computation:
             own[:] = sums.is_mixed if by_gain else self.grouped.is_mixed(*measure.kinds(self.grouped))
         mixed &= self.inside > 0
         return mixed
-
-    def _try_orders(self, row: int, groups: NDArray[np.bool_]) -> OrderStatistics:
-        """The statistics of the parts that have some of the tie groups."""
-        from tiewise.metrics.enumeration import try_orders
-
-        parts = Parts(self.measures[row], self.grouped)
-        return try_orders(parts, np.where(groups, self.inside[row], 0), self.sampling)
 
     def part_values(self, order: Order) -> Floats:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.definition import Law, param
-from tiewise.metrics.engine import sorted_group_values
+from tiewise.metrics.engine import sorted_extremes
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import mean_reciprocals
 from tiewise.metrics.names import measure
@@ -132,14 +132,9 @@ class _infAP(Binary):
         inferred = beta * rho * drawn + alpha * rho + beta * (gamma - rho * delta)
         inferred += (alpha - beta * delta) * (gamma - rho * delta) * reciprocal
         total = row_sum(np.where(block.within, (1 + inferred) / block.rank, 0.0))
-        return Law(block.relevant / block.size * total, extremes=lambda: self._extremes(block))
-
-    def _extremes(self, block: GroupBlock) -> tuple[Floats, Floats, bool]:
-        """Those of the orders by label, if no label is negative."""
         q = block.grouped
-        is_sorted = block.of_query((q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH))
-        low, high = (np.where(is_sorted, column, np.nan) for column in sorted_group_values(self, block))
-        return low, high, False
+        is_sorted = (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
+        return Law(block.relevant / block.size * total, extremes=lambda: sorted_extremes(self, block, is_sorted))
 
 
 infAP = measure(_infAP)

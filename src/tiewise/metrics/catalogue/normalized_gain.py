@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.catalogue.parts import LevelGains, ideal_order
 from tiewise.metrics.definition import Law, Measure, param
-from tiewise.metrics.engine import linear_law, sorted_group_values
+from tiewise.metrics.engine import linear_law, sorted_extremes
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
@@ -61,17 +61,13 @@ class _G(LevelGains):
         return gain / np.log2(2 + cost - (order.sum_before(gain) + gain))
 
     def law(self, block: GroupBlock) -> Law:
-        return Law(np.full_like(block.start, np.nan), extremes=lambda: self._extremes(block))
-
-    def _extremes(self, block: GroupBlock) -> tuple[Floats, Floats, bool]:
-        """Those of the orders by label, if all gains of a query are one number or 0."""
+        """The orders by label are the extremes if all gains of a query are one number or 0."""
         q = block.grouped
         gain = self.gain(q.ties.qrels.label)
         most, least = np.zeros((2, q.n_queries))
         np.maximum.at(most, q.ties.qrels.query, gain)
         np.minimum.at(least, q.ties.qrels.query, np.where(gain == 0, 0.0, gain - most[q.ties.qrels.query]))
-        low, high = (np.where(block.of_query(least) == 0, x, np.nan) for x in sorted_group_values(self, block))
-        return low, high, False
+        return Law(np.full_like(block.start, np.nan), extremes=lambda: sorted_extremes(self, block, least == 0))
 
 
 G = measure(_G)

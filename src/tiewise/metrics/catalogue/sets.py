@@ -185,7 +185,7 @@ class _RelativeP(Binary):
 RelativeP = measure(_RelativeP)
 
 
-class _SetP(Binary):
+class _SetP(_P):
     """The share of relevant documents in the whole list.
 
     >>> SetP.of("(10)1")
@@ -195,14 +195,11 @@ class _SetP(Binary):
     takes_cutoff = False
     aliases = ("set_p",)
 
-    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
-        return q.length
-
 
 SetP = measure(_SetP)
 
 
-class _SetR(Binary):
+class _SetR(_R):
     """The share of all relevant documents that the whole list holds.
 
     >>> SetR.of("(10)1|1")
@@ -211,9 +208,6 @@ class _SetR(Binary):
 
     takes_cutoff = False
     aliases = ("set_recall",)
-
-    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
-        return q.relevant(self)
 
 
 SetR = measure(_SetR)
