@@ -14,7 +14,7 @@ import tiewise as tw
 from cases import Case, cases
 from tiewise.errors import MeasureError
 from tiewise.metrics import engine, enumeration
-from tiewise.metrics.definition import ListMeasure, Measure, Sampling, param
+from tiewise.metrics.definition import Law, ListMeasure, Measure, Sampling, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.orders import RandomPlaces
 
@@ -43,9 +43,8 @@ class OpenDCG(Measure):
     def payoff(self, rank, seen):
         return 1 / np.log2(rank + 1)
 
-    def moments(self, block):
-        mean, variance = super().moments(block)
-        return mean * np.nan, variance * np.nan
+    def law(self, block):
+        return Law(super().law(block).mean * np.nan)
 
 
 NAMES = {ListAP: "AP", OpenDCG: "DCG"}

@@ -287,3 +287,22 @@ def test_the_weight_of_set_f_is_not_negative():
     with pytest.raises(tw.MeasureError, match=r"x=-0.9 is not possible. It must be 0 or more"):
         tw.SetF(x=-0.9)
     assert tw.SetF(x=0).of("100|1").expected == pytest.approx(1 / 3)  # precision
+
+
+@pytest.mark.parametrize("size, cutoff", [(5000, None), (5000, 3200), (700, 20)])
+def test_the_std_of_err_does_not_miss_rare_orders(size, cutoff):
+    """Two relevant documents among thousands: x·w_i + y·w_j for all slots i < j, and the gains in both orders."""
+    worth = np.where(np.arange(size) < (cutoff or size), 1 / np.arange(1.0, size + 1), 0.0)
+    after, before = np.arange(size)[::-1], np.arange(size)
+    mean = square = 0.0
+    for first, second in ((1 / 16, 7 / 16), (7 / 16, 1 / 16)):
+        x, y = first, (1 - first) * second
+        mean += (x * after + y * before) @ worth / 2
+        square += (x**2 * after + y**2 * before) @ worth**2 / 2
+        square += x * y * worth[1:] @ np.cumsum(worth)[:-1]
+    mean, square = mean / math.comb(size, 2), square / math.comb(size, 2)
+    run = {"q": {f"d{i}": 1.0 for i in range(size)}}
+    found = tw.evaluate({"q": {"d0": 1, "d1": 3}}, run, tw.ERR @ cutoff, complete=True)[tw.ERR @ cutoff]
+    assert found.method["std"] == "exact"
+    assert found.expected == pytest.approx(mean, rel=1e-12)
+    assert found.std == pytest.approx(math.sqrt(square - mean**2), rel=1e-10)

@@ -13,7 +13,6 @@ import numpy as np
 from tiewise.analysis.incomplete_runs import cut_note
 from tiewise.analysis.protocol_tables import (
     POINTS,
-    describe_order,
     describe_protocol,
     paper_section,
     protocol_section,
@@ -257,11 +256,6 @@ class Protocol(Result):
         return max(1.0, float(reference.max()), lost)
 
     # -- what is shown --------------------------------------------------------------------------------------------
-
-    @property
-    def order_name(self) -> str:
-        """What the order of the oblivious values is called."""
-        return describe_order(self.oblivious or "")
 
     @property
     def cut_note(self) -> str:

@@ -41,7 +41,7 @@ def _table(found: Protocol, measure: Measure | None, numbers: NumberFormat, view
     if measure is None:
         title = f"similarity to {found.reference} · no judgments"
         return Table.of_rows(columns | _cost_columns(found, wide=False), found.rows, view, title=title)
-    obl = "" if found.oblivious is None else f" · obl: {found.order_name}"
+    obl = "" if found.oblivious is None else f" · obl: {describe_order(found.oblivious)}"
     title = f"{_unit(measure, numbers)} · {_queries(found)}{obl} · reference {found.reference}"
     columns |= _statistic_columns(found, measure, numbers)
     if len(found.rows) > 1:

@@ -93,7 +93,8 @@ class Reports(Result, dict[str, Report]):
             if not measure.total and shows_ties(report[measure], numbers)
         }
         if not found:
-            return "No order of ties changes a digit shown." if self._knows_ties else ""
+            knows_ties = all(report._tally.tied_rows is not None for report in self.values())
+            return "No order of ties changes a digit shown." if knows_ties else ""
         most = max(found, key=lambda key: _share_of_interval(found[key]))
         if _share_of_interval(found[most]) < 1:  # then the first measure that ties move
             first = next(measure for measure in self.measures if any(one == measure for _, one in found))
@@ -106,10 +107,6 @@ class Reports(Result, dict[str, Report]):
             return f"{moved} less than other queries would: {value}."
         ends = f"{value} and its range, {numbers.number(mean.minimum)} to {numbers.number(mean.maximum)}"
         return f"{moved}{' at least as much as other queries would' if mean.half_width else ''}: {ends}."
-
-    @property
-    def _knows_ties(self) -> bool:
-        return all(report._tally.tied_rows is not None for report in self.values())
 
     # -- what is shown ----------------------------------------------------------------------------------------
 

@@ -28,7 +28,7 @@ from tiewise.ties.orders import TOOL_ORDERS
 #: The forms of terms, as src/measures numbers them.
 FORMS = ("sum", "average precision", "first")
 #: What such a term is made of.
-DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "moments")
+DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "law")
 #: The length of a list that is longer than any.
 ENDLESS = 2**52
 #: The largest table of weights.

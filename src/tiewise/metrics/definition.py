@@ -6,7 +6,7 @@ what the sum is divided by (`divisor`):
     M(q) = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor(q)                                        (1)
 
 Expectation, extremes and variance over the orders of tied documents follow from that in `engine`; a class
-overrides `terms` and `moments` only where it is not of this form, or has a cheaper one. `measure` in
+overrides `terms` and `law` only where it is not of this form, or has a cheaper one. `measure` in
 `tiewise.metrics.names` enters the class into the registry, from which the parser, the command line, the documentation
 and the tests take it.
 """
@@ -30,7 +30,19 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from tiewise.metrics.estimate import Estimate
-    from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+    from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+
+
+class Law(NamedTuple):
+    """What the order of ties does to a measure in some parts of lists, by closed forms; NaN where there is none.
+
+    The functions are called if somebody asks for what they return, so that an expectation costs nothing else.
+    """
+
+    mean: Floats
+    variance: Callable[[], Floats] | None = None
+    #: Minimum and maximum, and which are only bounds, of a measure whose orders by `key` are not its extremes.
+    extremes: Callable[[], tuple[Floats, Floats, NDArray[np.bool_] | bool]] | None = None
 
 
 class Sampling(NamedTuple):
@@ -143,7 +155,8 @@ class Measure:
     #: Whether it is a sum over documents, Eq. (1). A term depends on which documents stand above, but neither on their
     #: order nor on what stands below.
     additive: ClassVar[bool] = True
-    #: Whether the orders by `key` are the best and the worst one. If not, orders are enumerated or sampled for them.
+    #: Whether the orders by `key` are the best and the worst one. If not, the extremes are those of `law`; where it
+    #: has none, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
     #: The form of its terms, which are then computed in C++ unless a subclass overrides one of its methods: see
     #: `tiewise.metrics.compiled`. What it is made of depends on the judgments and the length of the list alone.
@@ -205,31 +218,19 @@ class Measure:
         seen = order.count_before(gain != 0) if self.uses_seen else order.rank
         return gain * self.payoff(order.rank, seen)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        """Expectation and variance of the sum of a tie group's terms over its orders, Eqs. (2) and (3)."""
+    def law(self, parts: Any) -> Law:
+        """What the order of ties does to each part of the lists. Here: Eqs. (2) and (3), if it is a sum.
+
+        The parts of a sum are tie groups, in a `GroupBlock`: the law is that of the sum of a group's terms, as columns.
+        The parts of another measure are lists, `GroupedJudgments`: the law is that of their values.
+        """
         from tiewise.metrics import engine
 
-        return engine.moments(self, block)
+        return engine.law_of_payoff(self, parts) if self.additive else Law(np.full(parts.n_queries, np.nan))
 
     def values(self, order: Order) -> Floats:
         """The value of each query in one order, of a measure that is not a sum; NaN where it is not defined."""
         raise NotImplementedError
-
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Expectation and variance of each query, of a measure that is not a sum; NaN where there is no closed form."""
-        return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
-
-    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
-        """Whether the orders by `key` are the best and the worst one, for each query. Here: `sorted_extremes`."""
-        return np.full(q.n_queries, self.sorted_extremes)
-
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Minimum and maximum of each query, if it is not sorted; NaN where there is no closed form."""
-        return np.full(q.n_queries, np.nan), np.full(q.n_queries, np.nan)
-
-    def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
-        """Bounds that no order leaves, for each query; they replace extremes that would have to be sampled."""
-        return None
 
     @property
     def value_range(self) -> tuple[float, float] | None:
@@ -276,7 +277,7 @@ class Measure:
         zero, cls = np.zeros(1), type(self)
         distinguishes = self.distinguishes_unjudged
         if distinguishes is None:
-            names = ("terms", "moments", "divisor", "base", "depth", "scaled_gain", "list_moments")
+            names = ("terms", "law", "divisor", "base", "depth", "scaled_gain")
             distinguishes = any(getattr(cls, name) is not getattr(Measure, name) for name in names)
         return bool(distinguishes or self.gain(zero)[0] or self.relevant(zero)[0])
 

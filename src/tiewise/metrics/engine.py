@@ -28,7 +28,7 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.cut_lists import LastGroups, reaches_last_group, untie_last_group
-from tiewise.metrics.definition import SAMPLING, Measure, Sampling
+from tiewise.metrics.definition import SAMPLING, Law, Measure, Sampling
 from tiewise.metrics.estimate import BOUND, EXACT, SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, GroupSums, Order, Stack
 from tiewise.metrics.segments import row_sum, safe_divide, segment_sum
@@ -36,7 +36,7 @@ from tiewise.results.wording import count_noun
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:
-    from tiewise.metrics.enumeration import Laws
+    from tiewise.metrics.enumeration import OrderStatistics
 
 #: About how many numbers a table of measures × documents may hold.
 TABLE = 1 << 16
@@ -65,15 +65,28 @@ def expected(measure: Measure, grouped: GroupedJudgments, sampling: Sampling = S
     return _Computation([measure], grouped, sampling).expectation()[0]
 
 
-def mean_and_variance(measure: Measure, grouped: GroupedJudgments) -> tuple[Floats, Floats]:
-    """Expectation and variance over all orders, for each query: Eqs. (2) and (3)."""
+def variance(measure: Measure, grouped: GroupedJudgments) -> Floats:
+    """The variance over all orders, for each query: Eq. (3)."""
     (found,) = _Computation([measure], grouped, means_only=False).statistics(None)
-    return found.mean, found.variance
+    return found.variance
 
 
 def group_means(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """The expectation of each tie group of a measure that is a sum, before it is divided, (n_groups,)."""
-    return _Computation([measure], grouped).all_group_means()[0]
+    found = _Computation([measure], grouped)
+    return np.where(found._mixed, found._laws.mean, found.part_values(grouped.worst(measure)))[0]
+
+
+def part_values(measure: Measure, order: Order) -> Floats:
+    """The value of each part in one order: of each tie group before it is divided, or of each query's list."""
+    return _Computation([measure], order.grouped).part_values(order)[0]
+
+
+def sorted_extremes(measure: Measure, block: GroupBlock, where: NDArray[np.bool_]) -> tuple[Floats, Floats, bool]:
+    """The extremes of tie groups in some queries, (n_queries,), if the orders by key are the worst and the best one."""
+    orders, known = (block.grouped.worst(measure), block.grouped.best(measure)), where[block.grouped.group_query]
+    low, high = (np.where(known, part_values(measure, order), np.nan)[block.groups] for order in orders)
+    return low, high, False
 
 
 def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
@@ -165,6 +178,16 @@ class _Statistics(NamedTuple):
     method: Methods | None
 
 
+class _Laws(NamedTuple):
+    """The laws of the parts of lists, before they are divided; where no order of a tie group matters they are 0."""
+
+    mean: Floats  # (n_measures, n_parts)
+    variance: Floats  # (n_measures, n_parts)
+    minimum: Floats  # (n_parts,): extremes are those of a measure alone; 0 if the orders by key have them
+    maximum: Floats  # (n_parts,)
+    methods: dict[int, Methods]  # by row: how those of the parts were found, if orders were tried
+
+
 class _Shared:
     """What measures of the same tie groups have in common: orders by label, and the gains in groups."""
 
@@ -208,7 +231,6 @@ class _Computation:
         self._shared = _Shared(grouped) if shared is None else shared
         self.measure = measures[0]
         self.depth = np.array([measure.depth(grouped) for measure in measures])  # (n_measures, n_queries)
-        self._laws: dict[int, Laws] = {}  # by row: of what has no closed form
 
     # -- Eq. (1): one order, or a stack of several --------------------------------------------------------------------
 
@@ -255,7 +277,7 @@ class _Computation:
             orders = [*([] if oblivious is None else [grouped.oblivious(oblivious)]), grouped.worst(self.measure)]
             some = [self.value(order)[:, tied] for order in orders] if len(tied) else []
             values = np.concatenate([self.value(grouped.best(self.measure)), *some], axis=1)
-            return self._summarize(values, oblivious, *(x[:, tied] for x in self._moments if len(tied)))
+            return self._summarize(values, oblivious, *(x[:, tied] for x in self._laws[:2] if len(tied)))
         stack = self._shared.stack(self.measure, oblivious)
         terms = self._stack_terms(stack)
         values = self._divide(stack.order.sum(terms), stack.query)
@@ -271,11 +293,16 @@ class _Computation:
             worst = n if oblivious is None else n + len(tied)
             low, high = values[:, worst : worst + len(tied)], maximum[:, tied]
             for row in range(len(self.measures)):
-                self._correct_extremes(row, mean, low, high, methods)
+                if self.measures[row].sorted_extremes:
+                    _check_order(self.measures[row], mean[row], low[row], high[row])
+                else:
+                    low[row], high[row] = self._extremes()
+                if row in self._laws.methods:
+                    methods[row] = self._methods(row)
             fixed = low == high  # then no order matters, unless only samples agree
             for row, method in methods.items():
-                fixed[row] &= method.extremes != SAMPLED
-                methods[row] = method.take(~fixed[row]).spread(n, tied[~fixed[row]])
+                fixed[row] &= method.extremes[tied] != SAMPLED
+                methods[row] = method.only(tied[~fixed[row]])
             mean = np.where(fixed, low, np.minimum(np.maximum(mean, low), high))
             one_order = values[:, n:worst] if oblivious else low
             one_order = np.where(fixed & ~np.isnan(one_order), low, one_order)
@@ -297,21 +324,10 @@ class _Computation:
             for row in range(len(self.measures))
         ]
 
-    def _correct_extremes(self, row: int, mean: Floats, low: Floats, high: Floats, methods: dict[int, Methods]) -> None:
-        """Replace the extremes of one measure where those of the sorted orders are not its own."""
-        measure, tied = self.measures[row], self.grouped.tied_queries
-        if measure.sorted_extremes:
-            _check_order(measure, mean[row], low[row], high[row])
-        if not measure.sorted_extremes:
-            for column, closed in zip((low, high), self._closed_extremes, strict=True):
-                column[row] = np.where(np.isnan(closed[tied]), column[row], closed[tied])
-        if row in self._laws:
-            low[row], high[row], methods[row] = self._search_extremes(row, low[row], high[row])
-
     def expectation(self) -> Floats:
         """Eq. (2), for each query."""
         if not self.measure.additive:
-            return self._moments[0]
+            return self._laws.mean
         stack = self._shared.stack(self.measure, None)
         terms = self._stack_terms(stack)
         found = self._divide(stack.order.sum(terms), stack.query)[:, : self.grouped.n_queries]
@@ -333,7 +349,7 @@ class _Computation:
         # Where a group is not mixed, any order will do.
         certain = np.where(self._mixed[:, group], 0.0, terms[:, terms.shape[1] - len(group) :])
         fixed = segment_sum(place[grouped.group_query[group]], certain, len(tied))
-        total = segment_sum(place[grouped.group_query[groups]], self._moments[0][:, groups], len(tied))
+        total = segment_sum(place[grouped.group_query[groups]], self._laws.mean[:, groups], len(tied))
         return self._divide(fixed, tied) + self._divide(total, tied, with_base=False)
 
     def _tied_variance(self) -> Floats:
@@ -341,52 +357,69 @@ class _Computation:
         grouped, tied = self.grouped, self.grouped.tied_queries
         groups, _ = grouped.tied_groups
         place = grouped.place_among_tied[grouped.group_query[groups]]
-        squares = segment_sum(place, self._moments[1][:, groups], len(tied))
+        squares = segment_sum(place, self._laws.variance[:, groups], len(tied))
         return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
 
-    def all_group_means(self) -> Floats:
-        """The expectation of each tie group, before it is divided, also where its order does not matter."""
-        return np.where(self._mixed, self._moments[0], self.part_values(self.grouped.worst(self.measure)))
-
-    @cached_property
-    def _closed_form(self) -> tuple[Floats, Floats]:
-        """Mean and variance of each part, NaN where they have no closed form; of a tie group 0 if no order matters."""
+    def _extremes(self) -> tuple[Floats, Floats]:
+        """Minimum and maximum of each query with ties, from those of the parts of its list."""
+        grouped, tied, laws = self.grouped, self.grouped.tied_queries, self._laws
         if not self.measure.additive:
-            of_list = self.measure.list_moments(self.grouped)
-            return of_list[0][None], of_list[1][None]
-        mean, variance = np.zeros((2, *self.inside.shape))
+            return laws.minimum[tied], laws.maximum[tied]
+        order = grouped.worst(self.measure)
+        certain = self._divide(order.sum(np.where(self._mixed[:, grouped.group], 0.0, self._terms(order))))
+        each = (segment_sum(grouped.group_query, one[None], grouped.n_queries) for one in (laws.minimum, laws.maximum))
+        low, high = ((certain + self._divide(one, with_base=False))[0, tied] for one in each)
+        return low, high
+
+    def _methods(self, row: int) -> Methods:
+        """How the statistics of each query were found, from those of the parts of its list."""
+        n, parts, query = self.grouped.n_queries, self._laws.methods[row], self._query
+        expected, extremes, std = found = np.zeros((3, n), dtype=np.int8)
+        for column, own in zip(found, (parts.expected, parts.extremes, parts.std), strict=True):
+            np.maximum.at(column, query, own)
+        squares = segment_sum(query, parts.standard_error**2, n)
+        if self._divisor is not None:
+            squares = safe_divide(squares, self._divisor[row] ** 2)
+        return Methods(expected, extremes, std, np.where(expected == SAMPLED, np.sqrt(squares), np.nan))
+
+    # -- the laws of parts --------------------------------------------------------------------------------------------
+
+    def _closed_forms(self) -> Iterator[tuple[int, Codes, Law]]:
+        """The laws that measures have: the row of the measure, some parts in which the order matters, and their law."""
+        if not self.measure.additive:
+            yield 0, np.arange(self.grouped.n_queries), self.measure.law(self.grouped)
+            return
         alike: dict[tuple[GroupSums, bytes], list[int]] = {}  # measures with the same gains and cutoff
         for row, sums in enumerate(self._sums):
             alike.setdefault((sums, self.inside[row].tobytes()), []).append(row)
         for (sums, _), rows in alike.items():
             groups = self._mixed[rows[0]].nonzero()[0]
-            for block in sums.blocks(groups, self.inside[rows[0], groups], means_only=self._means_only):
+            for block in sums.blocks(groups, self.inside[rows[0], groups]):
                 for row in rows:
-                    e, var = self.measures[row].moments(block)
-                    mean[row, block.groups], variance[row, block.groups] = e[:, 0], var[:, 0]
-        return mean, variance
+                    yield row, block.groups, self.measures[row].law(block)
 
     @cached_property
-    def _moments(self) -> tuple[Floats, Floats]:
-        """The same with the laws of orders that were enumerated or sampled in the place of NaN."""
-        mean, variance = self._closed_form
-        is_open = np.isnan(mean) if self._means_only else np.isnan(mean) | np.isnan(variance)
-        if not self.measure.sorted_extremes and not self._means_only:
-            is_open |= self._has_open_extremes[self._query_of_part]
-            is_open &= self._mixed if self.measure.additive else True
-        rows = np.logical_or.reduce(is_open, axis=1).nonzero()[0].tolist()
-        if rows:
-            mean, variance = mean.copy(), variance.copy()
-        for row in rows:
-            self._laws[row] = law = self._find_laws(row, self._mixed[row] & is_open[row, self.part])
-            for found, own in ((mean[row], law.mean), (variance[row], law.variance)):
-                found[:] = np.where(np.isnan(found), own, found)
-            if not self.measure.additive:  # where no order changes the value, any will do
-                same = is_open[row] & np.isnan(law.mean)
-                one = self.measure.values(self.grouped.worst(self.measure))
-                mean[row] = np.where(same & np.isnan(mean[row]), one, mean[row])
-                variance[row] = np.where(same & np.isnan(variance[row]), 0.0, variance[row])
-        return mean, variance
+    def _laws(self) -> _Laws:
+        """The laws of all parts: by closed forms, else from all orders, else from random ones."""
+        from tiewise.metrics.enumeration import try_orders
+
+        n_parts, searched = len(self._query), not (self._means_only or self.measure.sorted_extremes)
+        mean, variance = np.zeros((2, len(self.measures), n_parts))
+        minimum, maximum, is_bound = *np.zeros((2, n_parts)), np.zeros(n_parts, dtype=bool)
+        for row, parts, law in self._closed_forms():
+            mean[row, parts] = law.mean.ravel()
+            if not self._means_only:
+                variance[row, parts] = np.nan if law.variance is None else law.variance().ravel()
+            if searched:
+                extremes = (np.nan, np.nan, False) if law.extremes is None else law.extremes()
+                minimum[parts], maximum[parts], is_bound[parts] = map(np.ravel, extremes)
+        found = _Laws(mean, variance, minimum, maximum, {})
+        is_open = np.isnan(mean) | np.isnan(variance) | np.isnan(minimum) | np.isnan(maximum) | is_bound
+        for row in np.logical_or.reduce(is_open, axis=1).nonzero()[0].tolist():
+            inside = np.where(self._mixed[row] & is_open[row, self.part], self.inside[row], 0)
+            tried = try_orders(Parts(self.measures[row], self.grouped), inside, self.sampling)
+            found.methods[row] = _fill(tried, found, row, is_bound)
+        return found
 
     @cached_property
     def part(self) -> Codes:
@@ -394,7 +427,8 @@ class _Computation:
         return np.arange(len(self.grouped.first)) if self.measure.additive else self.grouped.group_query
 
     @cached_property
-    def _query_of_part(self) -> Codes:
+    def _query(self) -> Codes:
+        """The query of each part, (n_parts,)."""
         return self.grouped.group_query if self.measure.additive else np.arange(self.grouped.n_queries)
 
     @cached_property
@@ -418,69 +452,11 @@ class _Computation:
         mixed &= self.inside > 0
         return mixed
 
-    # -- without a closed form ----------------------------------------------------------------------------------------
-
-    def _find_laws(self, row: int, groups: NDArray[np.bool_]) -> Laws:
-        """The laws of the parts that have some of the tie groups."""
-        from tiewise.metrics.enumeration import find_laws
-
-        parts = Parts(self.measures[row], self.grouped)
-        return find_laws(parts, np.where(groups, self.inside[row], 0), self.sampling)
-
     def part_values(self, order: Order) -> Floats:
         """The value of each part in one order: of each tie group before it is divided, or of each query."""
         if not self.measure.additive:
             return self.value(order)
         return segment_sum(self.grouped.group, self._terms(order), len(self.grouped.first))
-
-    def _search_extremes(self, row: int, low: Floats, high: Floats) -> tuple[Floats, Floats, Methods]:
-        """The extremes of tied queries where the sorted orders need not give them, and how statistics were found."""
-        grouped, measure, tied = self.grouped, self.measures[row], self.grouped.tied_queries
-        law, query = self._laws[row], self._query_of_part
-        is_sampled = law.samples > 0
-        of_mean, of_variance = (is_sampled & np.isnan(closed[row]) for closed in self._closed_form)
-        error = np.where(of_mean, law.variance / np.maximum(law.samples, 1), 0.0)
-        columns = np.array([error, of_mean, of_variance, is_sampled], dtype=np.float64)
-        error, *flags = segment_sum(query, columns, grouped.n_queries)[:, tied]
-        if self._divisor is not None:
-            error = safe_divide(error, self._divisor[row, tied] ** 2)
-        mean_sampled, std_sampled, any_sampled = (flag > 0 for flag in flags)
-        extremes = np.zeros(len(tied), dtype=np.int8)
-        if not measure.sorted_extremes:
-            is_open, most = self._has_open_extremes[tied], self._most_extreme(law, low, high)
-            low, high = (np.where(is_open, x, y) for x, y in zip(most, (low, high), strict=True))
-            is_open &= any_sampled
-            bounds = measure.extreme_bounds(grouped)
-            if bounds is not None:
-                low, high = (np.where(is_open, x[tied], y) for x, y in zip(bounds, (low, high), strict=True))
-            extremes = np.where(is_open, SAMPLED if bounds is None else BOUND, EXACT).astype(np.int8)
-        expected, std = (np.where(one, SAMPLED, EXACT).astype(np.int8) for one in (mean_sampled, std_sampled))
-        return low, high, Methods(expected, extremes, std, np.where(mean_sampled, np.sqrt(error), np.nan))
-
-    @cached_property
-    def _closed_extremes(self) -> tuple[Floats, Floats]:
-        """Minimum and maximum of each query by a closed form, NaN where there is none; the sorted orders are none."""
-        return self.measure.extremes(self.grouped)
-
-    @cached_property
-    def _has_open_extremes(self) -> NDArray[np.bool_]:
-        """Whether the extremes of a query must be searched for among its orders."""
-        if self.measure.sorted_extremes:
-            return np.zeros(self.grouped.n_queries, dtype=bool)
-        low, high = self._closed_extremes
-        return ~self.measure.is_sorted(self.grouped) & (np.isnan(low) | np.isnan(high))
-
-    def _most_extreme(self, law: Laws, low: Floats, high: Floats) -> tuple[Floats, Floats]:
-        """The lowest and the highest value of all orders that were tried, for each tied query."""
-        grouped, tied = self.grouped, self.grouped.tied_queries
-        if not self.measure.additive:
-            return np.fmin(low, law.minimum[tied]), np.fmax(high, law.maximum[tied])
-        mixed, order = self._mixed, grouped.worst(self.measure)
-        fixed = self._divide(order.sum(np.where(mixed[:, grouped.group], 0.0, self._terms(order))))
-        extremes = np.where(mixed[:, None], np.array([law.minimum, law.maximum]), 0.0)
-        totals = (segment_sum(grouped.group_query, one, grouped.n_queries) for one in extremes.swapaxes(0, 1))
-        seen = [(fixed + self._divide(total, with_base=False))[0, tied] for total in totals]
-        return np.fmin(low, seen[0]), np.fmax(high, seen[1])
 
     # -- lists that may be truncated ----------------------------------------------------------------------------------
 
@@ -544,10 +520,10 @@ class _Computation:
             random = np.zeros(means.shape, dtype=bool)
             above = np.ix_(rows, last.above)
             random[:, filled.above_last] = self._mixed[above]  # both hold the same groups, in the same order
-            means[:, filled.above_last] = self._moments[0][above]
+            means[:, filled.above_last] = self._laws.mean[above]
         else:
             random = there._mixed & filled.above_last
-            means = np.where(random, there._moments[0], 0.0)
+            means = np.where(random, there._laws.mean, 0.0)
         certain = order.sum(np.where(random[:, filled.group], 0.0, there._terms(order)))
         total = segment_sum(filled.group_query, means, filled.n_queries)
         return there._divide(certain) + there._divide(total, with_base=False)
@@ -579,7 +555,7 @@ class Parts:
         return np.where(mixed, self._computation.inside[0], 0)
 
     def values(self, order: Order) -> Floats:
-        """The value of each part in one order: of each tie group before it is divided, or of each query."""
+        """The value of each part in one order."""
         return self._computation.part_values(order)[0]
 
     @cached_property
@@ -595,21 +571,44 @@ class Parts:
         return (self if some is self.grouped else Parts(self.measure, some)), groups
 
 
-def moments(measure: Measure, block: GroupBlock) -> tuple[Floats, Floats]:
-    """The group step that follows from a measure's payoff alone; the variance is NaN if it depends on `seen`."""
+def _fill(tried: OrderStatistics, known: _Laws, row: int, is_bound: NDArray[np.bool_]) -> Methods:
+    """Fill what is NaN in the laws of parts by what orders gave, and replace bounds if all orders were enumerated."""
+    mean, variance, is_sampled = known.mean[row], known.variance[row], tried.samples > 0
+    no_mean, no_variance = np.isnan(mean), np.isnan(variance)
+    no_extremes = np.isnan(known.minimum) | np.isnan(known.maximum)
+    better = no_extremes | (is_bound & ~is_sampled)
+    filled = (mean, no_mean), (variance, no_variance), (known.minimum, better), (known.maximum, better)
+    for (column, where), own in zip(filled, tried[:4], strict=True):
+        column[where] = own[where]
+    words = (
+        np.where(no_mean, SAMPLED, EXACT),
+        np.where(no_extremes, SAMPLED, np.where(is_bound, BOUND, EXACT)),
+        np.where(no_variance, SAMPLED, EXACT),
+    )
+    expected, extremes, std = (np.where(is_sampled, word, EXACT).astype(np.int8) for word in words)
+    error = np.sqrt(tried.variance / np.maximum(tried.samples, 1))
+    return Methods(expected, extremes, std, np.where(is_sampled & no_mean, error, 0.0))
+
+
+def law_of_payoff(measure: Measure, block: GroupBlock) -> Law:
+    """The law that follows from a measure's payoff alone; without a variance if it depends on `seen`."""
     if measure.uses_seen:
         total = sum_payoffs(measure.payoff, block, block.relevant, block.seen)
-        return block.gain / block.size * total, np.full_like(block.start, np.nan)
-    return linear_moments(measure.payoff(block.rank, block.rank), block)
+        return Law(block.gain / block.size * total)
+    return linear_law(measure.payoff(block.rank, block.rank), block)
 
 
-def linear_moments(payoff: Floats, block: GroupBlock) -> tuple[Floats, Floats]:
-    """Expectation and variance of Σ gain · payoff for payoffs that depend on the rank alone, (n_groups, n_slots)."""
+def linear_law(payoff: Floats, block: GroupBlock) -> Law:
+    """The law of Σ gain · payoff for payoffs that depend on the rank alone, (n_groups, n_slots)."""
     weight = np.where(block.within, payoff, 0.0)
     total = row_sum(weight)
-    mean = total / block.size
-    squares = row_sum(np.where(block.within, weight - mean, 0.0) ** 2) + (block.size - block.inside) * mean**2
-    return block.gain / block.size * total, squares * block.gain_ss / np.maximum(block.size - 1, 1)
+
+    def variance() -> Floats:
+        mean = total / block.size
+        squares = row_sum(np.where(block.within, weight - mean, 0.0) ** 2) + (block.size - block.inside) * mean**2
+        return squares * block.gain_ss / np.maximum(block.size - 1, 1)
+
+    return Law(block.gain / block.size * total, variance)
 
 
 def sum_payoffs(

@@ -1,10 +1,10 @@
-"""Laws without a closed form: what the order inside a part of a list does, from all its arrangements or from a sample.
+"""Parts of lists without a closed form: what their order does, from all its arrangements or from a sample.
 
 A part of a list is what the order of its tie groups changes together. The terms of a sum depend on which documents
 stand above a group, but not on their order: there every tie group is a part. For other measures the list is one part.
 A part with few arrangements is enumerated, so that its law is exact: documents that a measure does not tell apart are
 of one kind, and only the order of kinds matters. For others random orders are drawn. They depend on the seed and the
-query's id alone, not on the other queries.
+query's id alone, not on the other queries. The extremes are then those of all orders tried, with the two by `key`.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ MOVED_DOCUMENTS = 40_000_000
 MIN_SAMPLES = 20
 
 
-@dataclass(frozen=True)
-class Laws:
-    """The laws of the parts of lists over the orders of their ties; NaN for parts that no order changes."""
+class OrderStatistics(NamedTuple):
+    """What the orders of their ties give for the parts of lists."""
 
     mean: Floats
     variance: Floats
@@ -45,10 +44,13 @@ class Laws:
     samples: Codes  # random orders that were drawn; 0: all arrangements were enumerated
 
 
-def find_laws(parts: Parts, inside: Codes, sampling: Sampling) -> Laws:
-    """The laws of some parts; `inside` has for each tie group the number of its ranks that matter, 0 if none does."""
-    mean, variance, minimum, maximum = np.full((4, parts.n_parts), np.nan)
-    found = Laws(mean, variance, minimum, maximum, np.zeros(parts.n_parts, dtype=np.int64))
+def try_orders(parts: Parts, inside: Codes, sampling: Sampling) -> OrderStatistics:
+    """The statistics of some parts, and the value of one order for others.
+
+    `inside` has for each tie group the number of its ranks that matter, 0 if none does.
+    """
+    one = parts.values(parts.grouped.worst(parts.measure))
+    found = OrderStatistics(one.copy(), np.zeros_like(one), one.copy(), one, np.zeros(len(one), dtype=np.int64))
     for batch in _batches(parts, inside):
         some = batch.parts
         orders: Iterator[tuple[Order, Any]]
@@ -59,6 +61,9 @@ def find_laws(parts: Parts, inside: Codes, sampling: Sampling) -> Laws:
         summary = _Summary(some.n_parts, is_sample=batch.moves is None)
         for order, probability in orders:
             summary.add(some.values(order), probability)
+        if batch.moves is None:
+            for order in (some.grouped.worst(some.measure), some.grouped.best(some.measure)):
+                summary.extend(some.values(order))
         use, own = batch.chosen, batch.numbers[batch.chosen]
         found.mean[own], found.variance[own] = summary.mean[use], summary.variance[use]
         found.minimum[own], found.maximum[own] = summary.minimum[use], summary.maximum[use]
@@ -206,9 +211,12 @@ class _Summary:
         self.weight += probability
         self._sum += probability * difference
         self._squares += probability * difference**2
-        used = np.asarray(probability) > 0
-        np.fmin(self.minimum, values, out=self.minimum, where=used)
-        np.fmax(self.maximum, values, out=self.maximum, where=used)
+        self.extend(values, where=np.asarray(probability) > 0)
+
+    def extend(self, values: Floats, where: NDArray[np.bool_] | bool = True) -> None:
+        """Extend the extremes to some values."""
+        np.fmin(self.minimum, values, out=self.minimum, where=where)
+        np.fmax(self.maximum, values, out=self.maximum, where=where)
 
     @property
     def mean(self) -> Floats:

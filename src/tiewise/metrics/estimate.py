@@ -270,14 +270,13 @@ class Methods:
         """Those of some queries."""
         return Methods(*(getattr(self, f.name)[kept] for f in fields(self)))
 
-    def spread(self, n: int, places: NDArray[Any]) -> Methods:
-        """The same for more queries, which have these at some places; elsewhere every statistic is exact."""
-        columns: list[Any] = []
-        for field in fields(self):
-            column: Any = np.full(n, np.nan) if field.name == "standard_error" else np.zeros(n, dtype=np.int8)
-            column[places] = getattr(self, field.name)
-            columns.append(column)
-        return Methods(*columns)
+    def only(self, places: NDArray[Any]) -> Methods:
+        """The same at some places; elsewhere every statistic is exact."""
+        held = np.zeros(len(self.expected), dtype=bool)
+        held[places] = True
+        words = (self.expected, self.extremes, self.std)
+        expected, extremes, std = (np.where(held, word, EXACT).astype(np.int8) for word in words)
+        return Methods(expected, extremes, std, np.where(held, self.standard_error, np.nan))
 
     @classmethod
     def concatenate(cls, each: Sequence[Methods | None], n: int) -> Methods | None:

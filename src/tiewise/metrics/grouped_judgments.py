@@ -389,7 +389,7 @@ class GroupSums:
         unjudged = self.grouped.group_size - self.grouped.n_judged
         return self._in_group((self._gain - mean[self._of]) ** 2) + unjudged * mean**2
 
-    def blocks(self, groups: Codes, inside: Codes, *, means_only: bool = False) -> Iterator[GroupBlock]:
+    def blocks(self, groups: Codes, inside: Codes) -> Iterator[GroupBlock]:
         """Some groups in blocks of about one size; `inside` says how much of each lies within the cutoff."""
         if not len(groups):
             return
@@ -397,25 +397,14 @@ class GroupSums:
         width = np.maximum(inside, self.relevant[groups].astype(np.int64))
         small = len(groups) * int(width.max()) <= SMALL_BLOCK
         for some in [np.arange(len(groups))] if small else alike(width):
-            yield GroupBlock(self, groups[some], inside[some], groups, inside, means_only=means_only)
+            yield GroupBlock(self, groups[some], inside[some])
 
 
 class GroupBlock:
     """A block of tie groups: columns (n_groups, 1) over groups, rows (n_groups, n_slots) over their ranks."""
 
-    def __init__(
-        self,
-        sums: GroupSums,
-        groups: Codes,
-        inside: Codes,
-        all_groups: Codes,
-        all_inside: Codes,
-        *,
-        means_only: bool = False,
-    ):
-        self.means_only = means_only  #: whether no variance is asked for: one that is costly may be NaN
+    def __init__(self, sums: GroupSums, groups: Codes, inside: Codes):
         self.grouped, self._sums, self.groups = sums.grouped, sums, groups
-        self._all_groups, self._all_inside = all_groups, all_inside  # of all blocks
         self.start = self._column(self.grouped.group_start)  #: documents above the group
         self.size = self._column(self.grouped.group_size)  #: documents in it
         self.inside = inside[:, None].astype(np.float64)  #: of these, within the cutoff
@@ -447,13 +436,6 @@ class GroupBlock:
     def gain_ss(self) -> Floats:
         """Squared deviations of the gains from their mean, unjudged documents at 0."""
         return self._column(self._sums.squares)
-
-    @property
-    def effort(self) -> Floats:
-        """relevant × inside², over all groups of the query."""
-        groups, query = self._all_groups, self.grouped.group_query
-        cost = self._sums.relevant[groups] * self._all_inside.astype(np.float64) ** 2
-        return self._column(segment_sum(query[groups], cost, self.grouped.n_queries)[query])
 
     def _column(self, per_group: NDArray[Any]) -> Floats:
         column: Floats = per_group[self.groups][:, None].astype(np.float64)

@@ -125,11 +125,14 @@ class SubtopicJudgments:
             self._means[part] = safe_divide(engine.group_means(part, self.grouped), divisor)
         return self._means[part]
 
-    def extreme_bounds(self, part: Measure) -> tuple[Floats, Floats]:
-        """For each query the sums over subtopics of the lowest and the highest values."""
-        grouped = self.grouped
-        low, high = (engine.value(part, grouped, order) for order in (grouped.worst(part), grouped.best(part)))
-        return self.sum(low), self.sum(high)
+    def group_extremes(self, part: Measure) -> tuple[Floats, Floats]:
+        """The lowest and the highest value of each tie group, summed over subtopics, (n_groups,)."""
+        divisor = self._relevant(part)[1][self.grouped.group_query]
+        low, high = (
+            segment_sum(self._group, safe_divide(engine.part_values(part, order), divisor), self._n_groups)
+            for order in (self.grouped.worst(part), self.grouped.best(part))
+        )
+        return low, high
 
     def sum(self, values: NDArray[Any]) -> Floats:
         """The sum over the subtopics of each query, (n_queries,)."""

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.definition import param
+from tiewise.metrics.definition import Law, param
+from tiewise.metrics.engine import sorted_extremes
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import mean_reciprocals
 from tiewise.metrics.names import measure
@@ -40,14 +41,14 @@ class _AP(Binary):
         relevant = q.relevant(self)
         return relevant if self.norm == "all" or self.cutoff is None else np.minimum(relevant, self.cutoff)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         n, r, i = block.size, block.relevant, block.slot
         a = np.where(block.within, 1.0 / block.rank, 0.0)
         beta = (r - 1) / np.maximum(n - 1, 1)  # 0 if the document is alone (Yang et al., Eq. 23, is 0/0 there)
         mean = r / n * row_sum(a * (block.seen + 1 + beta * i))
         # Taking one constant off all n weights leaves the variance as it is, and less cancels.
         a = np.where(block.inside == n, np.where(block.within, a - 1.0 / (block.start + n), 0.0), a)
-        return mean, _ap_variance(a, block)
+        return Law(mean, lambda: _ap_variance(a, block))
 
 
 AP = measure(_AP)
@@ -115,7 +116,7 @@ class _infAP(Binary):
         share = (rank - 1) / rank * (pooled / above)  # the factors of trec_eval, to the last bit
         return 1.0 / rank + share * ((relevant + INFERENCE_EPSILON) / (judged + 2 * INFERENCE_EPSILON))
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         # At slot j, s of the j documents above are judged: s is hypergeometric. Given s, the relevant and the pooled
         # ones among them are hypergeometric too, and enter linearly, so that their means will do. What is left is the
         # mean of (α + βs)(γ + ρs) / (δ + s), which is that of a linear function and of 1 / (δ + s).
@@ -131,11 +132,9 @@ class _infAP(Binary):
         inferred = beta * rho * drawn + alpha * rho + beta * (gamma - rho * delta)
         inferred += (alpha - beta * delta) * (gamma - rho * delta) * reciprocal
         total = row_sum(np.where(block.within, (1 + inferred) / block.rank, 0.0))
-        return block.relevant / block.size * total, np.full_like(total, np.nan)
-
-    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
-        """If no label is negative."""
-        return (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
+        q = block.grouped
+        is_sorted = (q.judged(q.ties.qrels.label < 0) == 0) & (q.length <= INFERENCE_LENGTH)
+        return Law(block.relevant / block.size * total, extremes=lambda: sorted_extremes(self, block, is_sorted))
 
 
 infAP = measure(_infAP)

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import OfGains, clip_labels, exponential_gain, ideal_sum
-from tiewise.metrics.definition import param
+from tiewise.metrics.definition import Law, param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
+from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import BLOCK, row_sum
+from tiewise.metrics.segments import BLOCK, alike, row_sum
 
 __all__ = ["ERR", "nERR"]
 
@@ -30,11 +31,12 @@ class _Cascade(OfGains):
         gain = self.gain(order.label)
         return gain * order.product_before(1 - gain) / order.rank
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         reach = block.product_above(1 - self.gain(block.label))  # the chance to come as far as this group
         # m_s: the mean over orders of Π(1 − gain) of the first s documents; d_s = m_s − m_{s+1}, by a recurrence
         # of its own so that nothing cancels. Documents are added to the group one by one.
-        depth = _reached_slots(block)
+        reached = _reached(block.gain / block.size, block.inside)
+        depth = int(reached.max())
         s, rank, within = block.slot[:, :depth], block.rank[:, :depth], block.within[:, :depth]
         items = block.size - block.relevant  # those without a gain are in already: m = 1 for s ≤ items
         m, d = np.where(s <= items, 1.0, 0.0), np.zeros_like(rank)
@@ -47,8 +49,7 @@ class _Cascade(OfGains):
             m = np.where(added, (np.maximum(total - s, 0) * m + s * theta * m_before) / total, m)
             items = items + added
         mean = reach * row_sum(np.where(within, d / rank, 0.0))
-        variance = np.full_like(mean, np.nan) if block.means_only else reach**2 * _cascade_variance(block)
-        return mean, variance
+        return Law(mean, lambda: reach**2 * _cascade_variance(block, reached))
 
 
 class _ERR(_Cascade):
@@ -80,51 +81,99 @@ nERR = measure(_nERR)
 NEGLIGIBLE = 2.0**-60
 
 
-def _reached_slots(block: GroupBlock) -> int:
-    """The slots of tie groups that a reader reaches with a probability that is not negligible.
+def _reached(mean: Floats, most: Floats) -> Floats:
+    """How many documents with some mean gain a reader reads with a probability that is not negligible, at most `most`.
 
-    With ḡ for the mean gain of a group, m_s ≤ (1 − ḡ)^s (Maclaurin's inequality). So the slots from s on add at most
-    (1 − ḡ)^s / rank_0, of a sum that is at least ḡ / rank_0. The cost of a group is thus linear in its size, however
-    many of its documents are relevant.
+    With ḡ for the mean gain, the chance to read s documents is at most (1 − ḡ)^s (Maclaurin's inequality). So what
+    follows them adds at most that share of a sum that is at least ḡ. The cost of a tie group is thus linear in its
+    size, however many of its documents are relevant.
     """
-    mean = block.gain / block.size
     with np.errstate(divide="ignore", invalid="ignore"):
         depth = np.log(NEGLIGIBLE * mean) / np.log1p(-mean)
-    return int(np.ceil(np.clip(np.nan_to_num(depth, nan=np.inf), 1, block.inside)).max())
+    return np.ceil(np.clip(np.nan_to_num(depth, nan=np.inf), 1, most))
 
 
-#: Above this cost in one query (relevant documents × slots², over its tie groups) the variance is left out.
-CASCADE_COST = 2e7
+#: Above this cost of a tie group, in additions, the variance is left out.
+CASCADE_COST = 5e8
 
 
-def _cascade_variance(block: GroupBlock) -> Floats:
-    """The variance of Σ_s (D_s − D_{s+1}) / rank_s, where D_s = Π(1 − gain) over the first s documents of a group."""
+def _cascade_variance(block: GroupBlock, reached: Floats) -> Floats:
+    """The variance of Σ_j (D_{j−1} − D_j) · w(slot of the j-th relevant document), w = 1 / rank.
+
+    D_j = Π(1 − gain) over the first j relevant documents. Which documents these are does not depend on their slots: the
+    variance follows from the covariances of D, and from those of w at the slots (theory.md, Eq. 13).
+    """
+    relevant = block.relevant
+    read = _reached(block.gain / relevant, np.minimum(relevant, reached))
     variance = np.full_like(block.start, np.nan)
-    able = np.flatnonzero(block.effort[:, 0] <= CASCADE_COST)
-    a = np.where(block.within, 1.0 / block.rank, 0.0)
-    none = np.zeros((len(a), 1))
-    b = np.hstack([a, none]) - np.hstack([none, a])  # summed by parts, the statistic is Σ b_s·D_s
-    blanks = (block.size - block.relevant)[:, 0]
-    step = max(BLOCK // b.shape[1] ** 2, 1)
-    for some in (able[low : low + step] for low in range(0, len(able), step)):
-        covariance = _cascade_covariance(block.gains[some], blanks[some], block.inside[some, 0])
-        t = covariance.shape[1]
-        weight = b[some][:, :t]
-        variance[some, 0] = np.einsum("gs,gsu,gu->g", weight, covariance, weight)
+    able = np.flatnonzero(read**2 * (10 * relevant + reached) <= CASCADE_COST)
+    for like in alike(read[able, 0].astype(np.int64)):
+        some = able[like]
+        step = max(BLOCK // int(read[some].max() * reached[some].max()), 1)
+        for part in (some[low : low + step] for low in range(0, len(some), step)):
+            columns = block.start[part], block.size[part], relevant[part], reached[part]
+            is_cut = (reached == block.inside)[part] & (block.inside < block.size)[part]
+            n_read = int(read[part].max())
+            mean, covariance = _slot_weights(*columns, is_cut, n_read)
+            lost, of_gains = _cascade_covariance(block.gains[part], n_read)
+            rise = np.diff(mean, axis=1, append=0.0)  # summed by parts, Σ (D_{j−1} − D_j) · mean_j is Σ D_j · rise_j
+            first = np.diff(lost, axis=1)
+            products = np.diff(np.diff(of_gains, axis=1), axis=2) + first[:, :, None] * first[:, None, :]
+            variance[part, 0] = np.einsum("gj,gjk,gk->g", rise, of_gains[:, 1:, 1:], rise)
+            variance[part, 0] += np.einsum("gjk,gjk->g", products, covariance)
     return np.maximum(variance, 0.0)
 
 
-def _cascade_covariance(gains: Floats, blanks: Floats, inside: Floats) -> Floats:
-    """Cov(D_s, D_u) for s, u = 0..t in groups of documents with these gains and `blanks` without one.
+def _slot_weights(
+    start: Floats, size: Floats, relevant: Floats, slots: Floats, is_cut: NDArray[np.bool_], n_read: int
+) -> tuple[Floats, Floats]:
+    """Means and covariances of the weights of the slots that the first relevant documents of tie groups have.
+
+    Arguments are columns. A constant may be taken off the weights, unless the cutoff ends inside the group. Slots below
+    those that are read have a weight of 0. Given that the k-th document has slot u, those before it have any k − 1 of
+    the slots above, equally often: a slot v < u is that of the (k−1)-th with chance C(v−1, k−2) / C(u−1, k−1). So sums
+    over v are running sums, which `sums` has for each j ≤ k, times c_k(u) = C(u−1, k−1) up to a factor.
+    """
+    n_groups, n_slots = len(start), int(slots.max())
+    slot = np.arange(1.0, n_slots + 1)
+    weight = np.where(slot <= slots, 1 / (start + slot) - np.where(is_cut, 0.0, 1 / (start + slots)), 0.0)
+    drawn = np.minimum(slot - 1, size - 1).ravel()
+    others, marked = (np.repeat(column - 1, n_slots) for column in (size, relevant))
+    drawings = np.zeros((n_groups * n_slots, n_read))
+    step = max(BLOCK // int(min(relevant.max(), n_slots)), 1)
+    for low in range(0, len(drawn), step):
+        rows = slice(low, low + step)
+        found = hypergeometric(others[rows], marked[rows], drawn[rows])[:, :n_read]
+        drawings[rows, : found.shape[1]] = found
+    chance = drawings.reshape(n_groups, n_slots, n_read).swapaxes(1, 2)  # that the k-th document has slot u
+    chance = chance * np.where(slot <= slots, relevant / size, 0.0)[:, None, :]
+    mean = np.einsum("gku,gu->gk", chance, weight)
+    covariance, sums, c = np.zeros((n_groups, n_read, n_read)), np.zeros_like(chance), np.ones(n_slots)
+    for k in range(n_read):
+        if k:
+            scale = k / max(n_slots - k, 1)
+            sums[:, :k, 1:] = np.cumsum(sums[:, :k, :-1], axis=2) * scale
+            sums[:, :k, 0] = 0.0
+            c = c * np.maximum(slot - k, 0) / max(n_slots - k, 1)
+        apart = weight - mean[:, k, None]
+        pays = np.divide(chance[:, k], c, out=np.zeros_like(weight), where=c > 0) * weight
+        covariance[:, :k, k] = covariance[:, k, :k] = np.einsum("gju,gu->gj", sums[:, :k], pays)
+        missed = np.maximum(1 - chance[:, k].sum(axis=1), 0.0)
+        covariance[:, k, k] = (chance[:, k] * apart**2).sum(axis=1) + missed * mean[:, k] ** 2
+        sums[:, k] = apart * c
+    return mean, covariance
+
+
+def _cascade_covariance(gains: Floats, t: int) -> tuple[Floats, Floats]:
+    """The means of 1 − D_s, and Cov(D_s, D_u), for s, u = 0..t, of documents with these gains in random order.
 
     For s ≤ u, D_s is a product over a random set A of s documents, D_u over A and a set B of v = u − s others.
     Documents are added one by one; each falls into A, into B, or into neither. What is followed is 1 − D, so that small
     gains do not drown in 1: `dd`, `cd`, `dc` and `cc` are the means of D_s·D_u, (1−D_s)·D_u, D_s·(1−D_u) and
-    (1−D_s)·(1−D_u) (theory.md, Eqs. 12 and 13).
+    (1−D_s)·(1−D_u) (theory.md, Eq. 12).
     """
-    t = int(inside.max())
     s, v = np.arange(t + 1.0)[None, :, None], np.arange(t + 1.0)[None, None, :]
-    items = blanks[:, None, None].copy()
+    items = np.zeros((len(gains), 1, 1))
     dd = np.where(s + v <= items, 1.0, 0.0)
     cd, dc, cc = np.zeros_like(dd), np.zeros_like(dd), np.zeros_like(dd)
 
@@ -159,4 +208,4 @@ def _cascade_covariance(gains: Floats, blanks: Floats, inside: Floats) -> Floats
     i, j = np.triu_indices(t + 1)
     covariance = np.zeros_like(dd)
     covariance[:, i, j] = covariance[:, j, i] = cc[:, i, j - i] - lost[:, i] * lost[:, j]
-    return covariance
+    return lost, covariance

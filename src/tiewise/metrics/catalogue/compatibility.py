@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.catalogue.parts import OfGains
-from tiewise.metrics.definition import param
+from tiewise.metrics.definition import Law, param
 from tiewise.metrics.engine import sum_payoffs
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric_window
@@ -97,7 +97,7 @@ class _Compat(OfGains):
         first = np.maximum(order.rank, self._count_higher(q)[order.rows] + before + 1)
         return np.where(label > 0, self._weight_from(weights, first, depths), 0.0)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         """The expectation is a sum over labels, Eq. (2) for each; there is no closed form for the variance."""
         q, weights = block.grouped, self._weights(block.grouped)
         mean, depths = np.zeros_like(block.start), block.of_query(self._depths(q)[0])
@@ -127,7 +127,7 @@ class _Compat(OfGains):
 
             total = count[some] / part.size * sum_payoffs(payoff, part, count[some], seen[some])
             np.add.at(mean, owner[some], total)
-        return mean, np.full_like(mean, np.nan)
+        return Law(mean)
 
     def _sum_large(
         self, weights: Floats, count: int, ideal: int, start: int, size: int, inside: int, depths: int

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
+from tiewise.metrics import engine
 from tiewise.metrics.catalogue.parts import (
     Binary,
     LevelGains,
@@ -18,8 +19,7 @@ from tiewise.metrics.catalogue.parts import (
     ideal_sum,
     spell_levels,
 )
-from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import mean_and_variance
+from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
@@ -233,7 +233,7 @@ class _RBPresid(Measure):
         all_judged = np.bincount(query, minlength=order.n_queries) == length
         return np.where(all_judged, 0.0, weight + self.p**end)
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         judged = q.in_group(q.label >= 0)
         weight, end = _unjudged_in_groups(self.p, q, judged, q.length)
         # Only the last tie group may hold unjudged documents if all ranks are to hold judged ones.
@@ -245,9 +245,13 @@ class _RBPresid(Measure):
         if len(some):
             drawn = hypergeometric(q.group_size[some], judged[some], inside[some])
             chance[q.group_query[some]] = drawn[np.arange(len(some)), inside[some]]
-        _, variance = mean_and_variance(RBP(p=self.p, rel=0), q)
         tail = self.p**end
-        return weight + tail * (1 - chance), variance + tail * chance * (tail * (1 - chance) + 2 * weight)
+
+        def variance() -> Floats:
+            spread = engine.variance(RBP(p=self.p, rel=0), q)
+            return spread + tail * chance * (tail * (1 - chance) + 2 * weight)
+
+        return Law(weight + tail * (1 - chance), variance)
 
 
 RBPresid = measure(_RBPresid)

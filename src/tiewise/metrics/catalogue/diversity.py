@@ -18,10 +18,9 @@ from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.first_relevant import Success
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.catalogue.sets import Hits
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import safe_divide
 
 __all__ = ["AP_IA", "ERR_IA", "NRBP", "P_IA", "STREC", "alpha_DCG", "alpha_nDCG", "nERR_IA", "nNRBP"]
 
@@ -69,17 +68,17 @@ class _OverSubtopics(_Diversity):
     def terms(self, order: Order) -> Floats:
         return order.grouped.by_subtopic.terms(self.part, order)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        mean = block.grouped.by_subtopic.group_means(self.part)[block.groups][:, None]
-        return mean, np.full_like(mean, np.nan)
+    def law(self, block: GroupBlock) -> Law:
+        subtopics = block.grouped.by_subtopic
+
+        def extremes() -> tuple[Floats, Floats, bool]:
+            low, high = subtopics.group_extremes(self.part)
+            return low[block.groups], high[block.groups], True
+
+        return Law(subtopics.group_means(self.part)[block.groups], extremes=extremes)
 
     def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
         return documents.by_subtopic.sets(self)[documents.rows], 0.0
-
-    def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats] | None:
-        low, high = q.by_subtopic.extreme_bounds(self.part)
-        divisor = self.divisor(q)
-        return safe_divide(low, divisor), safe_divide(high, divisor)
 
 
 class _AP_IA(_OverSubtopics):
@@ -119,13 +118,15 @@ class _STREC(_OverSubtopics):
         ends: Codes = documents.start + documents.size
         return np.where(ends <= self.depth(documents)[documents.query], unjudged, sets), unjudged
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        mean, variance = super().moments(block)
-        if block.means_only:
-            return mean, variance
-        for place, inside in enumerate(block.inside[:, 0].astype(np.int64).tolist()):
-            variance[place] = self._variance(block.grouped, int(block.groups[place]), inside)
-        return mean, variance
+    def law(self, block: GroupBlock) -> Law:
+        each = list(zip(block.groups.tolist(), block.inside[:, 0].astype(np.int64).tolist(), strict=True))
+        return (
+            super()
+            .law(block)
+            ._replace(
+                variance=lambda: np.array([self._variance(block.grouped, group, inside) for group, inside in each])
+            )
+        )
 
     def _variance(self, q: GroupedJudgments, group: int, inside: int) -> float:
         """The variance of the number of subtopics that the first documents of a tie group add to those above it."""

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.definition import Law
 from tiewise.metrics.grouped_judgments import GroupBlock
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import row_sum
@@ -22,12 +23,12 @@ class _First(Binary):
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         return np.where(seen == 0, self.worth(rank), 0.0)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        return first_moments(block, self.worth(block.rank))
+    def law(self, block: GroupBlock) -> Law:
+        return law_of_first(block, self.worth(block.rank))
 
 
-def first_moments(block: GroupBlock, worth: Floats) -> tuple[Floats, Floats]:
-    """Expectation and variance of what the slot of the first relevant document is worth, 0 if that stands above."""
+def law_of_first(block: GroupBlock, worth: Floats) -> Law:
+    """The law of what the slot of the first relevant document is worth, 0 if that stands above."""
     # The first relevant document is in slot s with chance q_s = survival_s · r/(n−s); no binomials, so that
     # a million tied documents neither overflow nor cancel.
     left, is_first = np.maximum(block.size - block.slot, 1), block.seen == 0
@@ -36,8 +37,12 @@ def first_moments(block: GroupBlock, worth: Floats) -> tuple[Floats, Floats]:
     np.multiply.accumulate(stay[:, :-1], axis=1, out=survival[:, 1:])
     chance = np.where(block.within & is_first, survival * np.minimum(block.relevant / left, 1.0), 0.0)
     mean = row_sum(chance * worth)
-    missed = np.where(is_first, np.maximum(1 - row_sum(chance), 0.0), 0.0)
-    return mean, row_sum(chance * (worth - mean) ** 2) + missed * mean**2
+
+    def variance() -> Floats:
+        missed = np.where(is_first, np.maximum(1 - row_sum(chance), 0.0), 0.0)
+        return row_sum(chance * (worth - mean) ** 2) + missed * mean**2
+
+    return Law(mean, variance)
 
 
 class _RR(_First):

@@ -13,7 +13,7 @@ from tiewise.metrics.aggregation import GEOMETRIC_MEAN, Aggregation
 from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.parts import Binary
 from tiewise.metrics.catalogue.preferences import Bpref
-from tiewise.metrics.definition import Measure
+from tiewise.metrics.definition import Law, Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.names import measure
 
@@ -59,13 +59,13 @@ class _Geometric(_Floored):
         power: Floats = super().values(order) ** self._exponent
         return power
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """Those of the plain measure, if that is never too small."""
+    def law(self, q: GroupedJudgments) -> Law:
+        """That of the plain measure, if it is never too small."""
         if self._exponent != 1:
-            return super().list_moments(q)
+            return super().law(q)
         is_plain = engine.value(self._plain, q, q.worst(self)) >= SMALLEST
-        mean, variance = engine.mean_and_variance(self._plain, q)
-        return np.where(is_plain, mean, np.nan), np.where(is_plain, variance, np.nan)
+        mean = np.where(is_plain, engine.expected(self._plain, q), np.nan)
+        return Law(mean, lambda: np.where(is_plain, engine.variance(self._plain, q), np.nan))
 
 
 class _Log(_Floored):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, spell_numbers
-from tiewise.metrics.definition import param
+from tiewise.metrics.definition import Law, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
@@ -74,12 +74,12 @@ class _IPrec(Interpolated):
     def values(self, order: Order) -> Floats:
         return self.interpolated(self.recall, order)
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         mean, variance = np.full((2, q.n_queries), np.nan)
         for query, values, chances in _distributions(self, q, self.recall):
             mean[query] = np.sum(chances * values)
             variance[query] = np.sum(chances * (values - mean[query]) ** 2)
-        return mean, variance
+        return Law(mean, lambda: variance)
 
 
 IPrec = measure(_IPrec)
@@ -104,10 +104,9 @@ class _ElevenPointAP(Interpolated):
         found: Floats = sum(self.interpolated(share, order) for share in reversed(self.shares())) / len(self.shares())  # type: ignore[assignment]
         return found
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        each = [IPrec(recall=share, rel=self.rel, offset=self.offset).list_moments(q)[0] for share in self.shares()]
-        mean: Floats = np.mean(each, axis=0)
-        return mean, np.full(q.n_queries, np.nan)
+    def law(self, q: GroupedJudgments) -> Law:
+        each = [IPrec(recall=share, rel=self.rel, offset=self.offset).law(q).mean for share in self.shares()]
+        return Law(np.mean(each, axis=0))
 
 
 ElevenPointAP = measure(_ElevenPointAP)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.catalogue.parts import LevelGains, ideal_order
-from tiewise.metrics.definition import Measure, param
-from tiewise.metrics.engine import linear_moments
+from tiewise.metrics.definition import Law, Measure, param
+from tiewise.metrics.engine import linear_law, sorted_extremes
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
@@ -60,17 +60,14 @@ class _G(LevelGains):
         gain = self.gain(order.label)
         return gain / np.log2(2 + cost - (order.sum_before(gain) + gain))
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
-        unknown = np.full_like(block.start, np.nan)
-        return unknown, unknown
-
-    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
-        """If all gains of a query are one number or 0."""
+    def law(self, block: GroupBlock) -> Law:
+        """The orders by label are the extremes if all gains of a query are one number or 0."""
+        q = block.grouped
         gain = self.gain(q.ties.qrels.label)
         most, least = np.zeros((2, q.n_queries))
         np.maximum.at(most, q.ties.qrels.query, gain)
         np.minimum.at(least, q.ties.qrels.query, np.where(gain == 0, 0.0, gain - most[q.ties.qrels.query]))
-        return least == 0
+        return Law(np.full_like(block.start, np.nan), extremes=lambda: sorted_extremes(self, block, least == 0))
 
 
 G = measure(_G)
@@ -121,10 +118,10 @@ class _RnDCG(LevelGains):
         cuts, worth = (column[order.query] for column in self._cuts(order.grouped))
         return self.gain(order.label) * self._payoff(order.rank, cuts, worth)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         query = block.grouped.group_query[block.groups]
         cuts, worth = (column[query][:, None, :] for column in self._cuts(block.grouped))
-        return linear_moments(self._payoff(block.rank, cuts, worth), block)
+        return linear_law(self._payoff(block.rank, cuts, worth), block)
 
 
 RnDCG = measure(_RnDCG)
@@ -143,9 +140,11 @@ class _nDCGRel(LevelGains):
     additive = False
     sorted_extremes = False
 
-    def is_sorted(self, q: GroupedJudgments) -> NDArray[np.bool_]:
-        """Without negative gains: a better document higher up raises every term."""
-        return np.full(q.n_queries, min(self.levels.values(), default=0.0) >= 0)
+    def law(self, q: GroupedJudgments) -> Law:
+        """Without negative gains a better document higher up raises every term."""
+        if min(self.levels.values(), default=0.0) < 0:
+            return super().law(q)
+        return super().law(q)._replace(extremes=lambda: (self.values(q.worst(self)), self.values(q.best(self)), False))
 
     def values(self, order: Order) -> Floats:
         q = order.grouped

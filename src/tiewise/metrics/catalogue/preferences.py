@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary
-from tiewise.metrics.definition import Measure
+from tiewise.metrics.definition import Law, Measure
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.metrics.names import measure
@@ -51,20 +51,18 @@ class _Bpref(Binary):
         above = order.count_before(self._other(order.label))
         return self.gain(order.label) * self._preference(above, relevant[order.query], other[order.query])
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         flags, totals = self._other(block.label), self._totals(block.grouped)
 
         def worth(h: Floats) -> Floats:
             relevant, other = (np.broadcast_to(block.of_query(total), h.shape) for total in totals)
             return self._preference(block.above(flags) + h, relevant, other)
 
-        return _moments_by_others_above(block, block.sum(flags), worth)
+        return _law_by_others_above(block, block.sum(flags), worth)
 
 
-def _moments_by_others_above(
-    block: GroupBlock, others: Floats, worth: Callable[[Floats], Floats]
-) -> tuple[Floats, Floats]:
-    """Expectation and variance if a relevant document is worth `worth(h)` with h of the group's others above it.
+def _law_by_others_above(block: GroupBlock, others: Floats, worth: Callable[[Floats], Floats]) -> Law:
+    """The law if a relevant document is worth `worth(h)` with h of the group's others above it.
 
     Of the group's others, h stand within the cutoff, and so do some of its relevant documents. Each of these has
     0, 1, … h of them above it, equally often (theory.md, Eq. 14).
@@ -74,15 +72,19 @@ def _moments_by_others_above(
     h = np.arange(chance.shape[1])[None, :]
     f = worth(np.broadcast_to(h, chance.shape))
     low = f[:, -1:]  # what f falls to is taken off first, so that less cancels
-    mean = np.cumsum(f - low, axis=1) / (h + 1)
-    spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - mean**2, 0.0)
-    mean += low
+    above_low = np.cumsum(f - low, axis=1) / (h + 1)
+    mean = above_low + low
     # The relevant documents within the cutoff: t − h of the n − b documents that are no others stand there.
     found = (t - h) * r / (n - b)
-    found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
     total = row_sum(chance * found * mean)
-    within = spread * (found + (found_variance + found**2 - found) / (h + 2))
-    return total, row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
+
+    def variance() -> Floats:
+        spread = np.maximum(np.cumsum((f - low) ** 2, axis=1) / (h + 1) - above_low**2, 0.0)
+        found_variance = found * (1 - r / (n - b)) * (n - b - t + h) / np.maximum(n - b - 1, 1)
+        within = spread * (found + (found_variance + found**2 - found) / (h + 2))
+        return row_sum(chance * (within + found_variance * mean**2 + (found * mean - total) ** 2))
+
+    return Law(total, variance)
 
 
 Bpref = measure(_Bpref)
@@ -103,9 +105,9 @@ class _binG(Binary):
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         above = block.start - block.seen
-        return _moments_by_others_above(block, block.size - block.relevant, lambda h: 1.0 / np.log2(2 + above + h))
+        return _law_by_others_above(block, block.size - block.relevant, lambda h: 1.0 / np.log2(2 + above + h))
 
 
 binG = measure(_binG)
@@ -133,11 +135,11 @@ class _AUC(Binary):
         below = relevant - order.count_before(gain > 0) - 1
         return gain * (q.length[order.query] - order.rank - below)
 
-    def moments(self, block: GroupBlock) -> tuple[Floats, Floats]:
+    def law(self, block: GroupBlock) -> Law:
         n, r, q = block.size, block.relevant, block.grouped
         relevant = block.of_query(q.retrieved(self.gain(q.label)))
         below = (block.of_query(q.length) - block.start - n) - (relevant - block.seen - r)
-        return r * (below + (n - r) / 2), r * (n - r) * (n + 1) / 12
+        return Law(r * (below + (n - r) / 2), lambda: r * (n - r) * (n + 1) / 12)
 
 
 AUC = measure(_AUC)
@@ -164,22 +166,25 @@ class _Accuracy(Binary):
         others_above = order.rank - 1 - order.count_before(gain > 0)
         return _share(relevant * (depth - relevant) - order.sum(gain * others_above), relevant * (depth - relevant))
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         # In random order half of the pairs within a group are right, with the variance of the Mann-Whitney statistic.
         found = _Pairs(self, q)
         chance = np.where(found.number > 0, found.chance, 0.0)
         chance = _share(chance, row_sum(chance))
         number = np.maximum(found.number, 1)
         value = (found.right + (found.loose + found.cut_loose) / 2) / number
-        spread = (found.spread + found.cut_loose * (found.slots + 1)) / 12 / number**2
         mean = row_sum(chance * value)
-        return mean[:, 0], row_sum(chance * ((value - mean) ** 2 + spread))[:, 0]
 
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        found = _Pairs(self, q)
-        number = np.where(found.possible, found.number, 0.0)
-        low, high = _share(found.right, number), _share(found.right + found.loose + found.cut_loose, number)
-        return np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1)
+        def variance() -> Floats:
+            spread = (found.spread + found.cut_loose * (found.slots + 1)) / 12 / number**2
+            return row_sum(chance * ((value - mean) ** 2 + spread))
+
+        def extremes() -> tuple[Floats, Floats, bool]:
+            possible = np.where(found.possible, found.number, 0.0)
+            low, high = _share(found.right, possible), _share(found.right + found.loose + found.cut_loose, possible)
+            return np.fmin.reduce(low, axis=1), np.fmax.reduce(high, axis=1), False
+
+        return Law(mean, variance, extremes)
 
 
 Accuracy = measure(_Accuracy)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.metrics.catalogue.parts import Binary, OfGains
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
@@ -185,7 +185,7 @@ class _RelativeP(Binary):
 RelativeP = measure(_RelativeP)
 
 
-class _SetP(Binary):
+class _SetP(_P):
     """The share of relevant documents in the whole list.
 
     >>> SetP.of("(10)1")
@@ -195,14 +195,11 @@ class _SetP(Binary):
     takes_cutoff = False
     aliases = ("set_p",)
 
-    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
-        return q.length
-
 
 SetP = measure(_SetP)
 
 
-class _SetR(Binary):
+class _SetR(_R):
     """The share of all relevant documents that the whole list holds.
 
     >>> SetR.of("(10)1|1")
@@ -211,9 +208,6 @@ class _SetR(Binary):
 
     takes_cutoff = False
     aliases = ("set_recall",)
-
-    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
-        return q.relevant(self)
 
 
 SetR = measure(_SetR)
@@ -238,7 +232,7 @@ class _OfCount(OfGains):
         count = order.sum(np.where(within, self.gain(order.label), 0.0))
         return self.of_count(count, length, q.judged(self.relevant(q.ties.qrels.label)))
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         length = np.asarray(self.depth(q), dtype=np.float64)
         relevant, in_group = q.judged(self.relevant(q.ties.qrels.label)), q.in_group(self.gain(q.label))
         inside = np.clip(length[q.group_query] - q.group_start, 0, q.group_size)
@@ -252,7 +246,7 @@ class _OfCount(OfGains):
             value = self.of_count(count, length[query][:, None], relevant[query][:, None])
             mean[query] = (chance * value).sum(axis=1)
             variance[query] = (chance * (value - mean[query][:, None]) ** 2).sum(axis=1)
-        return mean, variance
+        return Law(mean, lambda: variance)
 
 
 def _divide(amount: Floats, divisor: Floats) -> Floats:

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
-from tiewise.metrics.catalogue.first_relevant import first_moments
+from tiewise.metrics.catalogue.first_relevant import law_of_first
 from tiewise.metrics.catalogue.parts import OfGains
-from tiewise.metrics.definition import Measure, param
+from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, GroupSums, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
@@ -206,7 +206,7 @@ class _NERR(_Adaptive):
         unstopped = never * (patience[-1] if self.cutoff is None else 0.0)
         return Reading(order.sum(stop * patience[rank]), ranks, unstopped)
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+    def law(self, q: GroupedJudgments) -> Law:
         """With gains of 0 and 1 alone, V = A_r / Σ_{i≤r} A_i for the rank r of the first relevant document."""
         gain, depth = self.gain(q.label), self.depth(q)
         is_partial = (gain > 0) & (gain < 1) & (q.start < depth[q.query])
@@ -220,10 +220,11 @@ class _NERR(_Adaptive):
         worth = patience / np.cumsum(patience)
         inside = np.minimum(depth[q.group_query] - q.group_start, q.group_size)[groups].astype(np.int64)
         for block in GroupSums(q, gain).blocks(groups, inside):
-            found = first_moments(block, worth[np.minimum(block.rank, self.ranks).astype(np.int64) - 1])
+            found = law_of_first(block, worth[np.minimum(block.rank, self.ranks).astype(np.int64) - 1])
             query = q.group_query[block.groups]
-            mean[query], variance[query] = (column[:, 0] for column in found)
-        return mean, variance
+            assert found.variance is not None
+            mean[query], variance[query] = found.mean[:, 0], found.variance()[:, 0]
+        return Law(mean, lambda: variance)
 
 
 class _NERR8(_NERR):
@@ -406,40 +407,34 @@ class _BPM(_Adaptive):
         end = hypergeometric([n], [r], [stop.inside])[0][fewer]
         return np.concatenate(values) / self._scale, np.append(chance, end)
 
-    def _closed(self, q: GroupedJudgments) -> tuple[Floats, Floats, Floats, Floats]:
-        """Mean, variance, minimum and maximum of each query; NaN where the gains of the last group read differ."""
+    def law(self, q: GroupedJudgments) -> Law:
+        """Where the gains of the group differ in which a user may stop, there are only bounds."""
         mean = self.values(q.worst(self))
-        variance, low, high = np.zeros_like(mean), mean.copy(), mean.copy()
+        variance, low, high, is_bound = np.zeros_like(mean), mean.copy(), mean.copy(), np.zeros(len(mean), dtype=bool)
         for stop in self._stops(q):
-            value, chance = self._outcomes(stop) or (np.array([np.nan]), np.array([np.nan]))
-            mean[stop.query] = expected = (value * chance).sum()
-            variance[stop.query] = ((value - expected) ** 2 * chance).sum()
-            low[stop.query], high[stop.query] = value.min(), value.max()
-        return mean, variance, low, high
+            outcomes, at = self._outcomes(stop), stop.query
+            is_bound[at] = outcomes is None
+            value, chance = (self._bounds(stop), np.nan) if outcomes is None else outcomes
+            mean[at] = (value * chance).sum()
+            variance[at] = ((value - mean[at]) ** 2 * chance).sum()
+            low[at], high[at] = value.min(), value.max()
+        return Law(mean, lambda: variance, lambda: (low, high, is_bound))
 
-    def list_moments(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        return self._closed(q)[:2]
+    def _bounds(self, stop: _Stop) -> Floats:
+        """Values that no order leaves: the user stops after s documents of the group only if s of them can add up to T.
 
-    def extremes(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        return self._closed(q)[2:]
-
-    def extreme_bounds(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
-        """The user stops after s documents of the group only if s of them can add up to T, and s − 1 to less."""
-        low = self.values(q.worst(self))
-        high = low.copy()
+        And s − 1 of them can add up to less.
+        """
         goal = self.T * self._scale
-        for stop in self._stops(q):
-            most = stop.above + np.cumsum(stop.gains)[: stop.inside]
-            least = stop.above + np.cumsum(stop.gains[::-1])[: stop.inside]
-            rank = stop.start + 1.0 + np.arange(stop.inside)
-            can_stop = (most >= goal) & (np.append(stop.above, least[:-1]) < goal)
-            found = [np.maximum(goal, least)[can_stop] / rank[can_stop]]
-            found += [np.minimum(most, goal + stop.gains[0])[can_stop] / rank[can_stop]]
-            if least[-1] < goal:  # T need not be reached
-                found += [np.array([least[-1], min(most[-1], goal)]) / self.ranks]
-            bounds = np.concatenate(found) / self._scale
-            low[stop.query], high[stop.query] = bounds.min(), bounds.max()
-        return low, high
+        most = stop.above + np.cumsum(stop.gains)[: stop.inside]
+        least = stop.above + np.cumsum(stop.gains[::-1])[: stop.inside]
+        rank = stop.start + 1.0 + np.arange(stop.inside)
+        can_stop = (most >= goal) & (np.append(stop.above, least[:-1]) < goal)
+        found = [np.maximum(goal, least)[can_stop] / rank[can_stop]]
+        found += [np.minimum(most, goal + stop.gains[0])[can_stop] / rank[can_stop]]
+        if least[-1] < goal:  # T need not be reached
+            found += [np.array([least[-1], min(most[-1], goal)]) / self.ranks]
+        return np.concatenate(found) / self._scale
 
 
 BPM = measure(_BPM)
