@@ -83,9 +83,7 @@ def evaluate_scores(
     checked = Options.of("evaluate_scores", {**options, "oblivious": oblivious, "complete": True})
     columns = _columns(scores, labels, mask=mask, group=group, indexes=indexes)
     all_judged = any(measure.needs_all_judged for measure in chosen)
-    counted = count_lists(
-        columns.lists, _names(columns, query_ids), all_judged=all_judged, distances=checked.distances
-    )
+    counted = count_lists(columns.lists, _names(columns, query_ids), all_judged=all_judged, distances=checked.distances)
     evaluation = Evaluation.of(counted.qrels, counted, checked, chosen)
     return report_of(evaluation, chosen)
 
@@ -113,13 +111,36 @@ def _names(columns: _Columns, given: Any) -> tuple[str, ...]:
 # -- shapes -----------------------------------------------------------------------------------------------------------
 
 
-def _columns(scores: Any, labels: Any, *, mask: Any, group: Any, indexes: Any) -> _Columns:
-    """Flat columns of whole lists from one of the shapes."""
+def read_arrays(scores: Any, labels: Any, mask: Any) -> tuple[Backend, Array, Array, Array | None]:
+    """The library of the scores, and scores, labels and mask in it, all of one shape."""
     backend = backend_of(scores)
     score = backend.as_array(scores, "scores")
-    label = _bring(backend, labels, "labels", score)
-    _check_shape("labels", label, score)
-    kept = None if mask is None else _mask(backend, mask, score)
+    label = _bring(backend, labels, "labels")
+    _check_shape("labels", label, tuple(score.shape), score)
+    if mask is None:
+        return backend, score, label, None
+    kept = _bring(backend, mask, "mask")
+    if dtype_name(kept.dtype) != "bool":
+        raise InputError(
+            f"The mask is {dtype_name(kept.dtype)}, not bool. Where 1 means a document, give mask == 1; where 1 means "
+            "padding, mask == 0."
+        )
+    _check_shape("mask", kept, tuple(score.shape), score)
+    return backend, score, label, kept
+
+
+def check_integers(backend: Backend, given: Any, what: str, score: Array, shape: tuple[int, ...]) -> Array:
+    """Numbers of queries or documents in the library of the scores."""
+    numbers = _bring(backend, given, what)
+    _check_shape(what, numbers, tuple(shape), score)
+    if not is_integer(dtype_name(numbers.dtype)) or dtype_name(numbers.dtype) == "bool":
+        raise InputError(f"The {what} are {dtype_name(numbers.dtype)}, not whole numbers.")
+    return numbers
+
+
+def _columns(scores: Any, labels: Any, *, mask: Any, group: Any, indexes: Any) -> _Columns:
+    """Flat columns of whole lists from one of the shapes."""
+    backend, score, label, kept = read_arrays(scores, labels, mask)
     if len(score.shape) == 2:
         if group is not None or indexes is not None:
             name = "group" if group is not None else "indexes"
@@ -181,10 +202,7 @@ def _of_group(group: Any, score: Array) -> tuple[Codes, Sequence[Any]]:
 
 def _of_indexes(backend: Backend, indexes: Any, score: Array) -> tuple[Array, Sequence[Any]]:
     """The query of each row, and the numbers of the queries, ascending."""
-    number = _bring(backend, indexes, "indexes", score)
-    _check_shape("indexes", number, score)
-    if not is_integer(dtype_name(number.dtype)) or dtype_name(number.dtype) == "bool":
-        raise InputError(f"The indexes are {dtype_name(number.dtype)}, not whole numbers: the query of each row.")
+    number = check_integers(backend, indexes, "indexes", score, score.shape)
     if not number.shape[0]:
         raise InputError("There are no scores: there is nothing to evaluate.")
     found, place = (
@@ -202,8 +220,8 @@ def _on_host(array: Array) -> bool:
     return isinstance(array, np.ndarray)
 
 
-def _bring(backend: Backend, given: Any, what: str, score: Array) -> Array:
-    """An array in the library of the scores. Tensors on two devices are an error, arrays are copied to the scores."""
+def _bring(backend: Backend, given: Any, what: str) -> Array:
+    """An array in the library of the scores. Tensors on two devices are an error; arrays are copied to the scores."""
     other = backend_of(given)
     place = "cpu" if backend.device is None else str(backend.device)
     if other.device is not None and str(other.device) != place:
@@ -214,21 +232,10 @@ def _bring(backend: Backend, given: Any, what: str, score: Array) -> Array:
     return backend.to_device(array) if isinstance(backend, TorchBackend) else array
 
 
-def _mask(backend: Backend, given: Any, score: Array) -> Array:
-    mask = _bring(backend, given, "mask", score)
-    if dtype_name(mask.dtype) != "bool":
-        raise InputError(
-            f"The mask is {dtype_name(mask.dtype)}, not bool. Where 1 means a document, give mask == 1; where 1 means "
-            "padding, mask == 0."
-        )
-    _check_shape("mask", mask, score)
-    return mask
-
-
-def _check_shape(what: str, array: Array, score: Array) -> None:
-    if tuple(array.shape) != tuple(score.shape):
-        hint = " group= takes the sizes of lists." if what == "indexes" else ""
-        raise InputError(f"The scores are {_shape(score)} and the {what} {_shape(array)}. Give one of each.{hint}")
+def _check_shape(what: str, array: Array, wanted: tuple[int, ...], score: Array) -> None:
+    if tuple(array.shape) != wanted:
+        fits = "the same shape" if wanted == tuple(score.shape) else f"shape {wanted}"
+        raise InputError(f"The scores are {_shape(score)}, and the {what} {_shape(array)}. Give {what} of {fits}.")
 
 
 def _shape(array: Array) -> str:
