@@ -12,12 +12,14 @@ import warnings
 import numpy as np
 import pytest
 
-torch = pytest.importorskip("torch", reason="torch is not installed")
+pytest.importorskip("torch", reason="torch is not installed")
 pytest.importorskip("torchmetrics", reason="torchmetrics is not installed")
 
+import torch
 import torchmetrics
 
 import tiewise as tw
+from tiewise.adapters import torchmetrics as adapter
 from tiewise.adapters.torchmetrics import TieAwareMetric
 
 NAMES = ["nDCG@10", "RR", "Bpref"]
@@ -136,7 +138,7 @@ def test_errors():
     metric.update(scores, labels, torch.arange(7))
     with pytest.raises(tw.InputError, match="Give indexes= and documents= always or never"):
         metric.compute()
-    with pytest.raises(tw.InputError, match="Unknown statistics: 'mean'. Choose of: expected"):
+    with pytest.raises(tw.InputError, match="Unknown statistics: 'mean'"):
         TieAwareMetric("RR", statistics="mean")
     with pytest.raises(tw.MeasureError, match="Unknown measure 'NDGC'"):
         TieAwareMetric("NDGC")
@@ -144,7 +146,7 @@ def test_errors():
         TieAwareMetric("RR", missing="skip")
 
 
-# -- two processes -------------------------------------------------------------------------------------------------------
+# -- two processes -------------------------------------------------------------------------------------------------
 
 WORKER = """
 import sys, warnings
@@ -246,4 +248,4 @@ def test_import_is_lazy_and_a_missing_package_is_named():
     done = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], capture_output=True, text=True, check=True)
     assert "pip install 'tiewise[torchmetrics]'" in done.stdout
     with pytest.raises(AttributeError):
-        __import__("tiewise.adapters.torchmetrics", fromlist=["x"]).Other
+        getattr(adapter, "Other")  # noqa: B009

@@ -191,7 +191,7 @@ def test_options_of_runs_are_unknown():
         tw.evaluate_scores(ONES, ONES, "StRecall@5")
 
 
-# -- types and tensors --------------------------------------------------------------------------------------------------
+# -- types and tensors ---------------------------------------------------------------------------------------------
 
 
 def test_types_of_ml_dtypes():
@@ -250,7 +250,7 @@ def test_tensors_that_are_refused(torch):
     ):
         with pytest.raises(tw.InputError, match=message):
             tw.evaluate_scores(scores, torch.ones(2, 3), "RR")
-    with pytest.raises(tw.InputError, match="The scores are on cpu, and the labels on meta. Move one"):
+    with pytest.raises(tw.InputError, match="The scores are on cpu, and the labels on meta"):
         tw.evaluate_scores(ones, ones.to("meta"), "RR")
     with pytest.raises(tw.InputError, match="The scores are on cpu, and the mask on meta"):
         tw.evaluate_scores(ones, ones, "RR", mask=ones.bool().to("meta"))

@@ -155,8 +155,8 @@ class TrecLists:
         zero = self._count_as_zero(measure)
         if not zero.any():
             return each
-        columns = {name: np.where(zero, 0.0, getattr(each, name)) for name in ("expected", "minimum", "maximum")}
-        return replace(each, **columns)
+        expected, minimum, maximum = (np.where(zero, 0.0, one) for one in (each.expected, each.minimum, each.maximum))
+        return replace(each, expected=expected, minimum=minimum, maximum=maximum)
 
     def _estimates(self, measure: Measure, ties: TieGroups, sampling: Sampling = SAMPLING) -> Estimates:
         few = ties if measure.needs_all_judged or ties.qrels.pool is not None else ties.with_nonzero_labels()

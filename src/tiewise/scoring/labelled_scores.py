@@ -9,13 +9,13 @@ with a label come to main memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import NoRelevant, OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, identifiers
 from tiewise.errors import InputError
@@ -27,7 +27,18 @@ from tiewise.scoring.sorted_lists import Lists, count_lists
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-#: Options of `evaluate` that are about runs: which documents and queries they have.
+
+class ScoreOptions(TypedDict, total=False):
+    """The options of `evaluate` that are not about runs, as keywords, for type checkers."""
+
+    no_relevant: NoRelevant
+    depth: int | None
+    distances: bool
+    samples: int
+    seed: int
+
+
+#: The options of `evaluate` that are about runs: which documents and queries they have.
 _OF_RUNS = ("missing", "score_dtype", "judged_only", "complete", "drop_self")
 
 
@@ -42,12 +53,12 @@ def evaluate_scores(
     indexes: Any = None,
     query_ids: Any = None,
     oblivious: str | None = "given",
-    **options: Unpack[OptionNames],
+    **options: Unpack[ScoreOptions],
 ) -> Report:
     """A `Report` of the measures of arrays or tensors of scores and labels, exact over all orders of tied documents.
 
-    `scores` and `labels` are NumPy arrays, lists, or tensors of torch on any device and of any type (bfloat16 and float8
-    too), of one of these shapes:
+    `scores` and `labels` are NumPy arrays, lists, or tensors of torch on any device and of any type (also bfloat16 and
+    float8), of one of these shapes:
 
     - (queries, documents), perhaps with a `mask` of the same shape, which is False where there is no document;
     - (rows,) with `group`, the number of rows of each query, one query after the other (LightGBM, XGBoost);
@@ -80,7 +91,8 @@ def evaluate_scores(
     for name in _OF_RUNS:
         if name in options:
             raise TypeError(f"evaluate_scores() got an unexpected keyword argument {name!r}")
-    checked = Options.of("evaluate_scores", {**options, "oblivious": oblivious, "complete": True})
+    names: dict[str, Any] = {**options, "oblivious": oblivious, "complete": True}
+    checked = Options.of("evaluate_scores", cast(OptionNames, names))
     columns = _columns(scores, labels, mask=mask, group=group, indexes=indexes)
     all_judged = any(measure.needs_all_judged for measure in chosen)
     counted = count_lists(columns.lists, _names(columns, query_ids), all_judged=all_judged, distances=checked.distances)

@@ -219,5 +219,6 @@ def _raise_at(matrix: _Matrix, is_bad: Array, values: Array, first_query: int, w
     query, position = matrix.find(int(places[0]))
     value = float(values[int(places[0])])
     raise InputError(
-        f"Query {first_query + query}, document {position}: the {what} is {value:g}, one of {len(places):,} such. {advice}"
+        f"Query {first_query + query}, document {position}: the {what} is {value:g}, one of {len(places):,} such. "
+        f"{advice}"
     )

@@ -113,7 +113,7 @@ class RetrievalEvaluator(TieAwareEvaluator):
     show_progress_bar: bool
 
     def __init__(self, queries: Any, corpus: Any, relevant_docs: Any, *args: Any, **kwargs: Any):
-        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)  # type: ignore[call-arg]
+        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)
         if not self.corpus_ids:
             raise InputError("The corpus is empty: there is no document to retrieve.")
         if not self.queries_ids:
