@@ -136,6 +136,7 @@ def test_names_options_and_later_measures():
     report = tw.evaluate_scores(scores, labels, "RR", query_ids=["x", "y", "z"], depth=2)
     assert [*report.per_query("RR")] == ["x", "y", "z"]
     assert report.provenance.options["depth"] == 2 and report.provenance.options["complete"]
+    assert "by tie order" in report.to_text(explain=True)
     at_two = tw.evaluate_scores(scores, labels, "RR@2")["RR@2"]
     assert (report["RR"].expected, report["RR"].range) == (at_two.expected, at_two.range)
     again = pickle.loads(pickle.dumps(report))
