@@ -28,7 +28,7 @@ doctest.DocTestParser.parse = _parse_fenced  # type: ignore[method-assign]
 
 
 #: Libraries that `make test` does not install.
-NOT_INSTALLED_FOR_TESTS = {"torch", "transformers", "sentence_transformers", "mteb", "ray"}
+NOT_INSTALLED_FOR_TESTS = {"torch", "transformers", "sentence_transformers", "torchmetrics", "mteb", "ray"}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -28,6 +28,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 from sentence_transformers.sentence_transformer.evaluation import InformationRetrievalEvaluator, RerankingEvaluator
 
+import nanobeir
 import tiewise as tw
 import tiny
 from tiewise import scoring
@@ -686,6 +687,117 @@ def test_evaluators_with_a_sparse_encoder(folder, tokenizer):
     found = TieAwareRerankingEvaluator(samples(), at_k=5)(model)
     assert found["ndcg@5"] == pytest.approx(usual["ndcg@5"], abs=1e-6)
     assert found["ndcg@5_expected"] == pytest.approx(usual["ndcg@5"], abs=1e-6)
+
+
+# -- which statistics, NanoBEIR, sparse models -----------------------------------------------------------------------
+
+
+def test_statistics_choose_what_is_logged(encoder, cross_encoder, tmp_path):
+    chosen = {"statistics": ("expected", "range")}
+    evaluator = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, name="dev", **chosen)
+    usual = InformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, name="dev")(encoder())
+    found = metrics_of(evaluator, encoder(), output_path=str(tmp_path))
+    assert list(found) == [*usual, *(f"{key}_{name}" for key in usual for name in chosen["statistics"])]
+    assert len(found) == 3 * len(usual)
+    whole = TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, name="dev")(encoder())
+    for key in usual:
+        assert found[f"{key}_range"] == whole[f"{key}_maximum"] - whole[f"{key}_minimum"]
+    with (tmp_path / "Information-Retrieval_evaluation_dev_ties.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert len(row) == 2 + 2 * len(usual)
+    reranking = TieAwareRerankingEvaluator(samples(), at_k=5, statistics="expected")(cross_encoder(torch.float32))
+    assert {key for key in reranking if "_" in key.removeprefix("base_")} == {
+        f"{key}_expected" for key in ("map", "mrr@5", "ndcg@5")
+    }
+    for wrong, message in ((["range"], "must have 'expected'"), (["mean"], "Unknown statistics: 'mean'"), ([], "no")):
+        with pytest.raises(tw.InputError, match=message):
+            TieAwareInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, statistics=wrong)
+
+
+@pytest.fixture(scope="module")
+def sparse_encoder(folder, tokenizer):
+    from sentence_transformers import SparseEncoder
+
+    path = folder / "sparse"
+    if not path.exists():
+        tiny.bert(tokenizer, kind="BertForMaskedLM").save_pretrained(path)
+        tokenizer.save_pretrained(path)
+    return SparseEncoder(str(path), device="cpu")
+
+
+def rounded(queries, documents):
+    """Dot products of sparse vectors on a coarse grid."""
+    scores = sentence_transformers.util.dot_score(queries, documents)
+    return (scores.to_dense() if scores.is_sparse else scores).round(decimals=1)
+
+
+@pytest.mark.parametrize("chunk", [50_000, 7])
+def test_sparse_retrieval_with_ties(sparse_encoder, chunk):
+    from sentence_transformers.sparse_encoder.evaluation import SparseInformationRetrievalEvaluator
+
+    arguments = {"name": "tied", "corpus_chunk_size": chunk, "score_functions": {"coarse": rounded}}
+    usual = SparseInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, **arguments)(sparse_encoder)
+    evaluator = adapter.TieAwareSparseInformationRetrievalEvaluator(QUERIES, CORPUS, RELEVANT, **arguments)
+    assert isinstance(evaluator, SparseInformationRetrievalEvaluator)
+    found = metrics_of(evaluator, sparse_encoder)
+    assert {key: found[key] for key in usual} == pytest.approx(usual)
+    assert found["tied_query_active_dims"] > 0 and not [key for key in found if "dims_" in key]
+    scores = rounded(
+        sparse_encoder.encode_query(list(QUERIES.values())), sparse_encoder.encode_document(list(CORPUS.values()))
+    )
+    run = {q: dict(zip(CORPUS, row, strict=True)) for q, row in zip(QUERIES, scores.tolist(), strict=True)}
+    judged = {query: dict.fromkeys(documents, 1) for query, documents in RELEVANT.items()}
+    for name, k in (("ndcg", 10), ("mrr", 10), ("map", 100), ("recall", 3)):
+        estimate = tw.evaluate(judged, run, MEASURES[name] @ k, complete=True)[MEASURES[name] @ k]
+        for field in ("expected", "minimum", "maximum"):
+            assert found[f"tied_coarse_{name}@{k}_{field}"] == pytest.approx(getattr(estimate, field), abs=1e-9)
+    assert found["tied_coarse_ndcg@10_minimum"] < found["tied_coarse_ndcg@10_maximum"]
+
+
+@pytest.fixture(scope="module")
+def nano(folder):
+    pytest.importorskip("datasets", reason="datasets is not installed")
+    return nanobeir.write(folder / "nanobeir")
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_nanobeir(encoder, sparse_encoder, nano, kind, tmp_path):
+    from sentence_transformers.sentence_transformer.evaluation import NanoBEIREvaluator
+    from sentence_transformers.sparse_encoder.evaluation import SparseNanoBEIREvaluator
+
+    model = encoder(torch.float32) if kind == "dense" else sparse_encoder
+    theirs, ours = {
+        "dense": (NanoBEIREvaluator, adapter.TieAwareNanoBEIREvaluator),
+        "sparse": (SparseNanoBEIREvaluator, adapter.TieAwareSparseNanoBEIREvaluator),
+    }[kind]
+    score = coarse if kind == "dense" else rounded
+    arguments = {"dataset_names": ["msmarco", "nq"], "dataset_id": nano, "score_functions": {"coarse": score}}
+    usual = theirs(**arguments)(model)
+    evaluator = ours(**arguments, statistics=("expected", "range"))
+    found = metrics_of(evaluator, model, output_path=str(tmp_path))
+    assert {key: found[key] for key in usual} == pytest.approx(usual)
+    assert evaluator.primary_metric == "NanoBEIR_mean_coarse_ndcg@10_expected"
+    for field in ("expected", "range"):
+        parts = [found[f"{split}_coarse_ndcg@10_{field}"] for split in nanobeir.SPLITS]
+        assert found[f"NanoBEIR_mean_coarse_ndcg@10_{field}"] == pytest.approx(np.mean(parts))
+    assert found["NanoBEIR_mean_coarse_ndcg@10_range"] > 0
+    with (tmp_path / "NanoBEIR_evaluation_mean_ties.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    own = [key for key in found if key.startswith("NanoBEIR_") and key.endswith(("_expected", "_range"))]
+    assert [*row] == ["epoch", "steps", *own]
+
+
+def test_nanobeir_of_cross_encoders(cross_encoder, nano):
+    from sentence_transformers.cross_encoder.evaluation import CrossEncoderNanoBEIREvaluator
+
+    model, arguments = cross_encoder(torch.float32), {"dataset_names": ["msmarco", "nq"], "dataset_id": nano}
+    usual = CrossEncoderNanoBEIREvaluator(**arguments, rerank_k=10)(model)
+    evaluator = adapter.TieAwareCrossEncoderNanoBEIREvaluator(**arguments, rerank_k=10)
+    found = metrics_of(evaluator, model)
+    assert {key: found[key] for key in usual} == pytest.approx(usual)
+    assert evaluator.primary_metric == "NanoBEIR_R10_mean_ndcg@10_expected" in found
+    parts = [found[f"{split}_R10_map_maximum"] for split in nanobeir.SPLITS]
+    assert found["NanoBEIR_R10_mean_map_maximum"] == pytest.approx(np.mean(parts))
 
 
 def test_samples_without_a_positive_count_as_zero(cross_encoder):

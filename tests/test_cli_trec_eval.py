@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import json
 import math
 import random
+import re
 from pathlib import Path
 
 import numpy as np
@@ -144,6 +146,59 @@ def test_numbers_equal_pytrec_eval(seed, tiewise, tmp_path):
         assert float(text) == pytest.approx(peer[query][name.strip()], abs=5.1e-5)
     hidden = ("num_q", "gm_map", "gm_bpref")
     assert len(printed) == sum(len(row) - sum(name in row for name in hidden) for row in peer.values())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_numbers_of_version_9_equal_pytrec_eval(seed, tiewise, tmp_path):
+    """It contains 9.0.8: float32, interpolated precision, and no query that the run lacks."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    qrels, run = draw(seed)
+    del run["q"]
+    run["9"] = {doc: 2**24 + (score > 1) for doc, score in run["9"].items()}  # one float32
+    names = pytrec_eval.supported_measures - {"runid", "relstring"}
+    arguments = [word for name in names for word in ("-m", name)]
+    found = tiewise("trec_eval", "--compat", "9", "-nq", *arguments, *write(tmp_path, qrels, run)).out.splitlines()
+    peer = pytrec_eval.RelevanceEvaluator(
+        {q: {d: int(n) for d, n in docs.items()} for q, docs in qrels.items()}, names
+    ).evaluate(run)
+    printed = {tuple(one.split("\t")[:2]): one.split("\t")[2] for one in found}
+    assert {query for _, query in printed} == {"10", "9", "Q", "ä"}
+    for (name, query), text in printed.items():
+        assert float(text) == pytest.approx(peer[query][name.strip()], abs=5.1e-5), name
+
+
+GOLDEN_9 = Path(__file__).parent / "golden/trec_eval-9"
+LINES_9 = [json.loads(one) for one in (GOLDEN_9 / "golden.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("golden", LINES_9, ids=lambda golden: golden["args"])
+def test_version_9_prints_these_bytes(golden, tiewise):
+    files = str(GOLDEN_9 / "qrels"), str(GOLDEN_9 / "run")
+    found = tiewise("trec_eval", "--compat", "9", *golden["args"].split(), *files)
+    assert found.out == re.sub(r" *-?nan\n", "0.0000\n", golden["stdout"])
+    assert ("prints nan" in found.err) == ("nan" in golden["stdout"])
+
+
+def test_expectations_of_version_9(tiewise, tmp_path):
+    """Scores that float32 ties are tied, and missing lists are left out, or count as 0 with -c."""
+    qrels = {"a": {"x": 1, "y": 0}, "b": {"x": 1}}
+    files = write(tmp_path, qrels, {"a": {"x": 16777217.0, "y": 16777216.0}})
+    new = ("trec_eval", "-c", "-m", "map", "-m", "utility", "--expected", "--range", *files)
+    values = [row.split("\t")[2] for row in tiewise(*new).out.splitlines()]
+    assert values == ["0.5000"] * 3 + ["0.0000"] * 3
+    old = [*new[:1], "--compat", "9", *new[1:]]
+    assert [row.split("\t")[2] for row in tiewise(*old).out.splitlines()][:3] == ["0.3750", "0.2500", "0.5000"]
+    old.remove("-c")
+    assert [row.split("\t")[2] for row in tiewise(*old).out.splitlines()][:3] == ["0.7500", "0.5000", "1.0000"]
+
+
+def test_version_9_lacks_names(tiewise, tmp_path):
+    files = write(tmp_path, *draw(0))
+    for name in ("rbp", "rbp_resid.p=0.8", "unj.5", "dcg"):
+        message = f"trec_eval 9 has no measure '{name.partition('.')[0]}': it is new in 10"
+        assert message in tiewise("trec_eval", "--compat", "9", "-m", name, *files, code=2).err
+    assert "yaap" in tiewise("trec_eval", "--compat", "9", "-m", "yaap", *files).out
+    assert "'8' is not one of '9', '10'" in tiewise("trec_eval", "--compat", "8", *files, code=2).err
 
 
 @pytest.mark.parametrize(("labels", "ndcg"), [("2.7 1.4 0", "0.7602"), (".9 .4 -.5", "0.0000")])

@@ -64,6 +64,7 @@ from tiewise.rankings.run_similarity import Similarity as Similarity
 from tiewise.rankings.run_similarity import similarity as similarity
 from tiewise.rankings.weights import phi_for_discount as phi_for_discount
 from tiewise.rankings.weights import phi_for_reverse_rba as phi_for_reverse_rba
+from tiewise.scoring.labelled_scores import evaluate_scores as evaluate_scores
 from tiewise.ties import TieGroups as TieGroups
 from tiewise.ties import break_ties as break_ties
 from tiewise.ties import judged_scores as judged_scores

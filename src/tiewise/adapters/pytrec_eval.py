@@ -40,7 +40,7 @@ from tiewise.metrics import catalogue as c
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, NICKNAMES, TrecName
+from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, NICKNAMES, OFFSETS, TrecName
 from tiewise.results.wording import list_examples
 
 __all__ = [
@@ -65,15 +65,14 @@ class _Text(Measure):
         return np.zeros(q.n_queries)
 
 
-_OFFSET = 0.9  # of trec_eval 9
 #: Where pytrec_eval computes something else than trec_eval 10.
 _OWN: dict[str, Measure] = {
     "runid": _Text(),
     "relstring": _Text(),
     "gm_map": c.LogAP,
     "gm_bpref": c.LogBpref,
-    "iprec_at_recall": c.IPrec(offset=_OFFSET),
-    "11pt_avg": c.ElevenPointAP(offset=_OFFSET),
+    "iprec_at_recall": c.IPrec(offset=OFFSETS[9]),
+    "11pt_avg": c.ElevenPointAP(offset=OFFSETS[9]),
 }
 
 

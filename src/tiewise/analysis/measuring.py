@@ -156,7 +156,7 @@ class Evaluation:
         """The counts with those of judged documents of label 0."""
         if self.counted.qrels.pool is None:
             return self.counted
-        if self.source is None or not self.source.is_constant:
+        if self.source is None or isinstance(self.source, Counted) or not self.source.is_constant:
             raise InputError(
                 "The run was counted without the documents of label 0, which this measure needs. Evaluate it again "
                 "with this measure."

@@ -119,8 +119,9 @@ class Reports(Result, dict[str, Report]):
         parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *([sentence] if sentence else [])]
         if view.explain:
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
-            tools = ToolTables({name: report.oblivious_by_tool() for name, report in self.items()})
-            parts += [part for table in tools._section(view).tables for part in ("", table)]
+            known = {name: report for name, report in self.items() if report._knows_tools}  # not of tie groups
+            tools = ToolTables({name: report.oblivious_by_tool() for name, report in known.items()})
+            parts += [part for table in (tools._section(view).tables if known else []) for part in ("", table)]
         return Section(parts, self._title, self.notes)
 
     @property

@@ -424,14 +424,18 @@ class Report(Result):
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
-        rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
-        if not all(self._evaluation.knows(rule) for rule in rules if rule.order):
+        if not self._knows_tools:
             raise InputError(
                 "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
                 "say tools=True."
             )
         values = (self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values())
         return ToolTable(tuple(value for value in values if value is not None), self._means)
+
+    @property
+    def _knows_tools(self) -> bool:
+        rules = [rule for measure in self.measures for tool in TOOLS.values() if (rule := tool.rule(measure))]
+        return all(self._evaluation.knows(rule) for rule in rules if rule.order)
 
     def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
         rule = tool.rule(measure)

@@ -1,8 +1,11 @@
-"""The lists of a run as trec_eval 10 sees them.
+"""The lists of a run as trec_eval sees them.
 
 It orders a list by score and then by descending id, keeps the first ranks (-M), and then removes unjudged documents
 (-J). So a list is cut before it is condensed, and where it is cut inside a tie group, chance decides which judged
 documents are left. A missing list (-c) is an empty one, but for a few names, where it is one unjudged document.
+
+Version 9 reads scores as float32. Without -c it leaves missing lists out, where version 10 stops. With -c they count as
+0 in the means, also in those of measures that give an empty list another value, and are not printed.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.interpolated_precision import Interpolated
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
-from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order, select_queries
 from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
@@ -47,27 +50,37 @@ class _Cut(NamedTuple):
 class TrecLists:
     """The judged queries of a run, sorted by their ids as bytes, and the value of any measure for each of them."""
 
-    def __init__(self, ties: TieGroups, *, depth: int | None = None, judged_only: bool = False):
-        self._ties, self._depth, self._judged_only = ties, depth, judged_only
+    def __init__(
+        self, ties: TieGroups, *, show_missing: bool = True, depth: int | None = None, judged_only: bool = False
+    ):
+        self._ties, self._depth, self._judged_only, self._show_missing = ties, depth, judged_only, show_missing
         queries = ties.qrels.queries
         self.places = np.array(sorted(range(len(queries)), key=lambda place: queries[place].encode()))
-        self.queries = tuple(queries[place] for place in self.places.tolist())
+        #: The queries that are printed, as places in `places`.
+        self.shown = np.flatnonzero(ties.present[self.places] | show_missing)
+        self.queries = tuple(queries[place] for place in self.places[self.shown].tolist())
 
     @classmethod
-    def of(cls, qrels: Qrels, source: RunSource, *, complete: bool, all_judged: bool, **limits: Any) -> TrecLists:
+    def of(
+        cls, qrels: Qrels, source: RunSource, *, complete: bool, all_judged: bool, version: int = 10, **limits: Any
+    ) -> TrecLists:
         """Count a run: with `complete` it may lack judged queries, with `all_judged` documents of label 0 count."""
-        ties = source.count(qrels if all_judged else qrels.nonzero, (ORDER,), ("float64",)).ties["float64"]
+        old = version == 9
+        dtype = "float32" if old else "float64"
+        ties = source.count(qrels if all_judged else qrels.nonzero, (ORDER,), (dtype,)).ties[dtype]
         absent = [qrels.queries[place] for place in np.flatnonzero(~ties.present).tolist()]
         if len(absent) == len(qrels.queries):
             raise InputError(
                 "The run and the qrels have no query in common. Queries of the run: "
                 f"{list_examples(sorted(ties.unjudged))}; of the qrels: {list_examples(qrels.queries)}."
             )
-        if absent and not complete:
+        if absent and not complete and old:
+            ties = select_queries(ties, np.flatnonzero(ties.present))
+        elif absent and not complete:
             number = count_noun(len(absent), "judged query is", "judged queries are")
             them = "it" if len(absent) == 1 else "them"
             raise InputError(f"{number} missing from the run: {list_examples(absent)}. Add -c to count {them} as 0.")
-        return cls(ties, **limits)
+        return cls(ties, show_missing=not old, **limits)
 
     def fill_missing(self) -> TrecLists:
         """The same with one unjudged document in each missing list."""
@@ -103,14 +116,20 @@ class TrecLists:
     def values(self, measure: Measure) -> Floats:
         """The value of each query in trec_eval's order of ties, (n_queries,)."""
         grouped, order = self._orders[measure.needs_all_judged]
-        return engine.value(measure, grouped, order)[self.places]
+        values = engine.value(measure, grouped, order)
+        return np.where(self._count_as_zero(measure), 0.0, values)[self.places]
+
+    def _count_as_zero(self, measure: Measure) -> NDArray[np.bool_]:
+        """Missing lists that are 0 whatever the measure gives an empty list, (n_queries,)."""
+        adds_zero = not self._show_missing and not measure.total and measure.aggregation is not GEOMETRIC_MEAN
+        return ~self._ties.present & adds_zero
 
     def is_undefined(self, measure: Measure) -> bool:
         """Whether trec_eval divides 0 by 0 for a query: it prints nan there and in the mean."""
         if not (self._judged_only or self._depth == 0) or not isinstance(measure, Interpolated):
             return False  # no list is empty
         grouped, _ = self._orders[measure.needs_all_judged]
-        return bool(measure.is_undefined(grouped).any())
+        return bool(measure.is_undefined(grouped)[self.places[self.shown]].any())
 
     def relevance_strings(self, length: int) -> Iterator[str]:
         """For each query a character for each of the first documents: its label, ``>`` if above 9.
@@ -120,7 +139,7 @@ class TrecLists:
         ties = self._ordered
         qrels = ties.qrels
         shown = (ties.size > 0) & (ties.start < length)
-        for place in self.places.tolist():
+        for place in self.places[self.shown].tolist():
             rows = np.arange(qrels.offsets[place], qrels.offsets[place + 1])
             rows = rows[shown[rows]]
             text = ["-"] * int(min(length, ties.length[place]))
@@ -132,7 +151,12 @@ class TrecLists:
 
     def estimates(self, measure: Measure) -> Estimates:
         """The estimates of each query over all orders of ties, in the order of the qrels."""
-        return self._estimates(measure, self._tied) if self._cut is None else self._mixture(measure)
+        each = self._estimates(measure, self._tied) if self._cut is None else self._mixture(measure)
+        zero = self._count_as_zero(measure)
+        if not zero.any():
+            return each
+        expected, minimum, maximum = (np.where(zero, 0.0, one) for one in (each.expected, each.minimum, each.maximum))
+        return replace(each, expected=expected, minimum=minimum, maximum=maximum)
 
     def _estimates(self, measure: Measure, ties: TieGroups, sampling: Sampling = SAMPLING) -> Estimates:
         few = ties if measure.needs_all_judged or ties.qrels.pool is not None else ties.with_nonzero_labels()

@@ -1,4 +1,4 @@
-"""``tiewise trec_eval``: the command line and the output of trec_eval 10."""
+"""``tiewise trec_eval``: the command line and the output of trec_eval 10, or 9."""
 
 from __future__ import annotations
 
@@ -26,11 +26,21 @@ from tiewise.io.compression import PathLike, opened
 from tiewise.io.text import line_blocks
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.trec_eval_names import LONG_MAX, NAMES, NICKNAMES, OUT_OF_SCOPE, parse_long
+from tiewise.metrics.trec_eval_names import (
+    LONG_MAX,
+    NAMES,
+    NEW_IN_10,
+    NICKNAMES,
+    OFFSETS,
+    OUT_OF_SCOPE,
+    names_of_version,
+    parse_long,
+)
 
 EXAMPLES = (
     "tiewise trec_eval qrels.txt run.trec",
     "tiewise trec_eval -q -m map -m P.5,10 -m ndcg_cut qrels.txt run.trec",
+    "tiewise trec_eval --compat 9 -m map -m ndcg_cut.10 qrels.txt run.trec",
     "tiewise trec_eval -c -M 1000 -m official --expected --range qrels.txt run.trec",
 )
 RELSTRING_LENGTH = 10
@@ -103,6 +113,13 @@ def _refuse(what: str) -> Any:
     expose_value=False,
     callback=_refuse("Only runs of the format trec_results are read here."),
 )
+@option(
+    "--compat VERSION",
+    OUTPUT,
+    "The version whose bytes are printed: 10, or 9 (9.0.8 and before).",
+    type=click.Choice(["9", "10"]),
+    default="10",
+)
 @option("--expected", TIES, "Print expectations over all orders of ties, not the values of one order.")
 @option("--range", TIES, "Add lines NAME.min and NAME.max: the range over all orders of ties.", into="with_range")
 @option("-q, --query_eval_wanted", OUTPUT, "Print each query.")
@@ -126,16 +143,19 @@ def trec_eval(
     complete_rel_info_wanted: bool,
     max_retrieved_per_topic: int | None,
     judged_docs_only: bool,
+    compat: str,
     expected: bool,
     with_range: bool,
     query_eval_wanted: bool,
     nosummary: bool,
 ) -> None:
-    """Print what trec_eval 10 prints, byte for byte, or the expectation over all orders of tied documents.
+    """Print what trec_eval prints, byte for byte, or the expectation over all orders of tied documents.
 
-    Options, names of measures, order of lines and numbers are those of trec_eval.
+    Options, names of measures, order of lines and numbers are those of trec_eval 10. With --compat 9 they are those of
+    9.0.8: scores are read as float32, and queries that the run lacks are left out without -c.
     """
-    chosen = _choose(names or ["official"], rel=level_for_rel, collection=number_docs_in_coll)
+    version = int(compat)
+    chosen = _choose(names or ["official"], version, rel=level_for_rel, collection=number_docs_in_coll)
     judged, source = as_qrels(qrels), as_source(run)
     notes = []
     if not judged.has_whole_labels:
@@ -147,12 +167,14 @@ def trec_eval(
         judged,
         source,
         complete=complete_rel_info_wanted,
+        version=version,
         all_judged=judged_docs_only or any(one.needs_all_judged for one in chosen),
         depth=max_retrieved_per_topic,
         judged_only=judged_docs_only,
     )
     columns = _Columns(
         lists,
+        version=version,
         complete=complete_rel_info_wanted,
         expected=expected,
         with_range=with_range,
@@ -182,15 +204,18 @@ class _Chosen(NamedTuple):
         return self.name == "relstring" if self.measure is None else self.measure.needs_all_judged
 
 
-def _choose(words: Sequence[str], **settings: float) -> list[_Chosen]:
+def _choose(words: Sequence[str], version: int, **settings: float) -> list[_Chosen]:
     """The measures of some words, in trec_eval's order; of the parameters of a name, those given first count."""
+    known = names_of_version(version)
     texts: dict[str, str | None] = {}
     for word in words:
         name, dot, text = word.partition(".")
         if OUT_OF_SCOPE.fullmatch(name):
             raise MeasureError(f"'{name}' needs preference judgments, which are out of scope. Use trec_eval for it.")
-        if name not in (NAMES | NICKNAMES):
-            close = difflib.get_close_matches(name, [*NAMES, *NICKNAMES], 1)
+        if name in NEW_IN_10 and name not in known:
+            raise MeasureError(f"trec_eval {version} has no measure '{name}': it is new in 10. Leave --compat out.")
+        if name not in (known | NICKNAMES):
+            close = difflib.get_close_matches(name, [*known, *NICKNAMES], 1)
             hint = f" Did you mean '{close[0]}'?" if close else ""
             raise MeasureError(f"trec_eval has no measure '{word}'.{hint} Parameters follow a dot, as in P.5,10.")
         if (dot and not text) or (dot and name in NICKNAMES):
@@ -199,9 +224,9 @@ def _choose(words: Sequence[str], **settings: float) -> list[_Chosen]:
             texts[one] = texts.get(one) or text or None
     return [
         _Chosen(name, texts[name], printed, measure)
-        for name in NAMES
+        for name, entry in known.items()
         if name in texts
-        for printed, measure in NAMES[name].expand(name, texts[name], **settings)
+        for printed, measure in entry.expand(name, texts[name], offset=OFFSETS[version], **settings)
     ]
 
 
@@ -219,8 +244,17 @@ class _Column(NamedTuple):
 class _Columns:
     """The values of measures as text."""
 
-    def __init__(self, lists: TrecLists, *, complete: bool, expected: bool, with_range: bool, with_queries: bool):
-        self._lists, self._complete, self._with_queries = lists, complete, with_queries
+    def __init__(
+        self,
+        lists: TrecLists,
+        *,
+        version: int,
+        complete: bool,
+        expected: bool,
+        with_range: bool,
+        with_queries: bool,
+    ):
+        self._lists, self._version, self._complete, self._with_queries = lists, version, complete, with_queries
         self._expected, self._with_range = expected, with_range
         self._means: dict[str, Estimate] = {}  # by the printed names
         self._undefined: list[str] = []
@@ -243,7 +277,8 @@ class _Columns:
 
     def of(self, chosen: _Chosen) -> Iterator[_Column]:
         """The columns of a measure: one, or three with its range."""
-        lists = self._filled if chosen.text is not None and chosen.name in FILLED else self._lists
+        fills = self._version > 9 and chosen.text is not None and chosen.name in FILLED
+        lists = self._filled if fills else self._lists
         measure, printed = chosen.measure, chosen.printed
         if chosen.name == "11pt_avg" and chosen.text:
             points = [float(point) for point in chosen.text.split(",")]
@@ -290,7 +325,8 @@ class _Columns:
         assert chosen.measure is not None and summary is not None
         format = partial(format_number, is_count=chosen.measure.total)
         has_queries = self._with_queries and NAMES[chosen.name].shown != "summary"
-        return _Column(name, [*map(format, values.tolist())] if has_queries else (), format(summary))
+        shown = values[self._lists.shown].tolist() if has_queries else []
+        return _Column(name, [*map(format, shown)], format(summary))
 
 
 def _parse_length(text: str | None) -> int:

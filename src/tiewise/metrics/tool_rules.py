@@ -18,7 +18,7 @@ from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, TrecName
+from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, OFFSETS, TrecName
 from tiewise.results.optional import installed
 from tiewise.ties.orders import ORDERS
 
@@ -151,7 +151,7 @@ def _pytrec_eval(measure: Measure) -> Rule | None:
 def _of_9(measure: Measure) -> Rule:
     if not _is(measure, c.IPrec, c.ElevenPointAP):
         return _TREC_9
-    return replace(_TREC_9, measure=measure(offset=0.9))  # version 10 rounds the share to the nearest number
+    return replace(_TREC_9, measure=measure(offset=OFFSETS[9]))  # version 10 rounds the share to the nearest number
 
 
 _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (

@@ -1,4 +1,4 @@
-"""The names of trec_eval 10: its measures in its order, their parameters and its nicknames.
+"""The names of trec_eval 10 and 9: its measures in its order, their parameters and its nicknames.
 
 A name may have parameters after a dot: ``P.5,10`` is two measures, ``utility.1,-1,0,0`` is one. trec_eval prints them
 after an underscore: ``P_5``, ``utility_1,-1,0,0``.
@@ -161,8 +161,12 @@ NAMES: dict[str, TrecName] = {
     "unj": _at_cutoffs(c.Unj, (5, 10, 20)),
 }
 
-#: Those that pytrec_eval, with version 9, does not have.
-NEW_NAMES = ("dcg", "yaap", "rbp", "rbp_resid", "unj")
+#: Those that version 9 does not have; pytrec_eval, which contains it, has no yaap either.
+NEW_IN_10 = ("dcg", "rbp", "rbp_resid", "unj")
+NEW_NAMES = (*NEW_IN_10, "yaap")
+
+#: What is added to a share of the relevant documents before it is cut to a whole number, by version.
+OFFSETS = {9: 0.9, 10: 0.5}
 
 _OFFICIAL = "runid num_q num_ret num_rel num_rel_ret map gm_map Rprec bpref recip_rank iprec_at_recall P"
 _SET = "runid num_q num_ret num_rel num_rel_ret utility set_P set_relative_P set_recall set_map set_F"
@@ -173,6 +177,12 @@ NICKNAMES: dict[str, tuple[str, ...]] = {
     "set": tuple(_SET.split()),
     "all_trec": tuple(name for name in NAMES if name not in ("dcg", "yaap")),
 }
+
+
+def names_of_version(version: int) -> dict[str, TrecName]:
+    """The names that a version of trec_eval has, 9 or 10, in the order in which it prints them."""
+    return {name: entry for name, entry in NAMES.items() if version > 9 or name not in NEW_IN_10}
+
 
 #: Names and nicknames of trec_eval that need judgments other than labels of documents.
 OUT_OF_SCOPE = re.compile(r"prefs.*|all_prefs|qrels_jg|.*_avgjg|qrels_prefs")

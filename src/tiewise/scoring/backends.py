@@ -94,6 +94,20 @@ class NumpyBackend:
         """The array in main memory, as NumPy."""
         return array
 
+    def sort_descending(self, matrix: Array) -> tuple[Array, Array]:
+        """The rows in descending order, and the places where their elements were; equal ones keep their order."""
+        last = matrix.shape[1] - 1
+        order = last - np.argsort(matrix[:, ::-1], axis=1, kind="stable")[:, ::-1]
+        return np.take_along_axis(matrix, order, 1), order
+
+    def take_along_rows(self, matrix: Array, places: Array) -> Array:
+        """Elements of each row."""
+        return np.take_along_axis(matrix, places, 1)
+
+    def flat_nonzero(self, array: Array) -> Array:
+        """The places of the elements that are not 0, in the flattened array."""
+        return np.flatnonzero(array)
+
 
 class TorchBackend(NumpyBackend):
     """Tensors on one device."""
@@ -209,6 +223,18 @@ class TorchBackend(NumpyBackend):
     def to_numpy(self, array: Array) -> Any:
         """The tensor in main memory, as NumPy."""
         return _tensor_to_numpy(array.cpu())
+
+    def sort_descending(self, matrix: Array) -> tuple[Array, Array]:
+        """The rows in descending order, and the places where their elements were; equal ones keep their order."""
+        return tuple(matrix.sort(dim=1, descending=True, stable=True))
+
+    def take_along_rows(self, matrix: Array, places: Array) -> Array:
+        """Elements of each row."""
+        return matrix.gather(1, places)
+
+    def flat_nonzero(self, array: Array) -> Array:
+        """The places of the elements that are not 0, in the flattened tensor."""
+        return array.reshape(-1).nonzero()[:, 0]
 
     def to_numpy_async(self, array: Array) -> Callable[[], Any]:
         """Start to copy a tensor to main memory; the result waits for the copy and returns it."""

@@ -9,7 +9,10 @@ does more: a CrossEncoder's logits are computed again from the hidden state (lev
 
 `TieAwareInformationRetrievalEvaluator` and `TieAwareRerankingEvaluator` are the library's evaluators with four more
 numbers beside each of theirs: ``…_expected``, ``…_minimum`` and ``…_maximum`` over all orders of the tied documents,
-and ``…_bias``, the difference between the library's number and the expectation. They can be used in training.
+and ``…_bias``, the difference between the library's number and the expectation; `statistics` chooses among them. They
+can be used in training. So can those of NanoBEIR and for sparse models: `TieAwareNanoBEIREvaluator`,
+`TieAwareSparseInformationRetrievalEvaluator`, `TieAwareSparseNanoBEIREvaluator`,
+`TieAwareCrossEncoderNanoBEIREvaluator`.
 
 sentence-transformers is imported when one of these names is first used.
 """
@@ -20,7 +23,13 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from tiewise import scoring
-from tiewise.adapters.sentence_transformers.evaluators import RerankingEvaluator, RetrievalEvaluator
+from tiewise.adapters.sentence_transformers.evaluators import (
+    NanoBEIREvaluator,
+    RerankingEvaluator,
+    RerankingNanoBEIREvaluator,
+    RetrievalEvaluator,
+    SparseRetrievalEvaluator,
+)
 from tiewise.adapters.sentence_transformers.heads import Head
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
 from tiewise.errors import InputError
@@ -30,16 +39,24 @@ from tiewise.scoring.options import HIGH_PRECISIONS, check_choice
 __all__ = [
     "HighPrecisionCrossEncoder",
     "HighPrecisionSentenceTransformer",
+    "TieAwareCrossEncoderNanoBEIREvaluator",
     "TieAwareInformationRetrievalEvaluator",
+    "TieAwareNanoBEIREvaluator",
     "TieAwareRerankingEvaluator",
+    "TieAwareSparseInformationRetrievalEvaluator",
+    "TieAwareSparseNanoBEIREvaluator",
     "high_precision",
 ]
 
 if TYPE_CHECKING:  # made by __getattr__, from the library's classes
     HighPrecisionCrossEncoder: Any
     HighPrecisionSentenceTransformer: Any
+    TieAwareCrossEncoderNanoBEIREvaluator: Any
     TieAwareInformationRetrievalEvaluator: Any
+    TieAwareNanoBEIREvaluator: Any
     TieAwareRerankingEvaluator: Any
+    TieAwareSparseInformationRetrievalEvaluator: Any
+    TieAwareSparseNanoBEIREvaluator: Any
 
 logger = logging.getLogger(__name__)
 
@@ -114,9 +131,21 @@ _CLASSES: dict[str, tuple[type, str]] = {
     "HighPrecisionSentenceTransformer": (SentenceTransformerView, "SentenceTransformer"),
     "TieAwareInformationRetrievalEvaluator": (RetrievalEvaluator, "InformationRetrievalEvaluator"),
     "TieAwareRerankingEvaluator": (RerankingEvaluator, "CrossEncoderRerankingEvaluator"),
+    "TieAwareSparseInformationRetrievalEvaluator": (SparseRetrievalEvaluator, "SparseInformationRetrievalEvaluator"),
+    "TieAwareNanoBEIREvaluator": (NanoBEIREvaluator, "NanoBEIREvaluator"),
+    "TieAwareSparseNanoBEIREvaluator": (NanoBEIREvaluator, "SparseNanoBEIREvaluator"),
+    "TieAwareCrossEncoderNanoBEIREvaluator": (RerankingNanoBEIREvaluator, "CrossEncoderNanoBEIREvaluator"),
+}
+#: Of classes that evaluate several datasets: the attribute with the class for one, and that class.
+_PARTS = {
+    "TieAwareNanoBEIREvaluator": ("information_retrieval_class", "TieAwareInformationRetrievalEvaluator"),
+    "TieAwareSparseNanoBEIREvaluator": ("information_retrieval_class", "TieAwareSparseInformationRetrievalEvaluator"),
+    "TieAwareCrossEncoderNanoBEIREvaluator": ("reranking_class", "TieAwareRerankingEvaluator"),
 }
 #: The library's modules that have such a class, in one version or another.
-_MODULES = ("", ".sentence_transformer.evaluation", ".cross_encoder.evaluation", ".evaluation")
+_MODULES = tuple(
+    f"{folder}evaluation" for folder in (".sentence_transformer.", ".cross_encoder.", ".sparse_encoder.", ".")
+)
 
 
 def __getattr__(name: str) -> Any:
@@ -125,9 +154,13 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     mixin, base = _CLASSES[name]
     library = package()
-    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in _MODULES)
+    found = (getattr(installed(f"sentence_transformers{module}"), base, None) for module in ("", *_MODULES))
     cls = next(filter(None, found), None)
     if cls is None:
         raise InputError(f"sentence-transformers {library.__version__} has no {base}. Update it.")
-    globals()[name] = type(name, (mixin, cls), {"__module__": __name__, "__doc__": mixin.__doc__})
-    return globals()[name]
+    made = type(name, (mixin, cls), {"__module__": __name__, "__doc__": mixin.__doc__})
+    if name in _PARTS:
+        attribute, part = _PARTS[name]
+        setattr(made, attribute, globals().get(part) or __getattr__(part))
+    globals()[name] = made
+    return made

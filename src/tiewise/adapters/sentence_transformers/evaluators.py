@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.adapters.sentence_transformers.views import CrossEncoderView, package
+from tiewise.adapters.statistics import check_statistics, name_statistics
 from tiewise.analysis.evaluating import evaluate
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, warn
@@ -19,13 +20,17 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.wording import count_noun, list_examples
 
+#: What is added to each of the library's numbers by default, and what can be.
 STATISTICS = ("expected", "minimum", "maximum", "bias")
+KNOWN_STATISTICS = (*STATISTICS, "range")
 
 
 class TieAwareEvaluator:
     """Adds statistics to the library's numbers, writes them to a file, and makes the expectation the primary metric.
 
     The library calls `prefix_name_to_metrics` before it stores or returns its numbers: ours are added there.
+    `statistics` choose what is added: "expected", which chooses checkpoints, and of "minimum", "maximum", "range" and
+    "bias" what should be logged.
     """
 
     _estimates: Mapping[str, Estimate] = {}  # by the library's key without the evaluator's name
@@ -33,6 +38,12 @@ class TieAwareEvaluator:
     name: str
     csv_file: str
     write_csv: bool
+
+    def __init__(self, *args: Any, statistics: str | Sequence[str] = STATISTICS, **kwargs: Any):
+        self.statistics = check_statistics(statistics, KNOWN_STATISTICS)
+        if "expected" not in self.statistics:
+            raise InputError("statistics must have 'expected': it is the number that chooses checkpoints.")
+        super().__init__(*args, **kwargs)
 
     @property
     def primary_metric(self) -> str | None:
@@ -48,9 +59,9 @@ class TieAwareEvaluator:
         added: dict[str, Any] = {}
         for key in (key for key in self._estimates if key in metrics):
             estimate, own = self._estimates[key], metrics[key]
-            added |= {f"{key}_{statistic}": getattr(estimate, statistic) for statistic in STATISTICS[:3]}
-            if not isinstance(own, str) and estimate.expected is not None:  # model cards hold texts
-                added[f"{key}_bias"] = float(own) - estimate.expected
+            added |= name_statistics(key, estimate, [name for name in self.statistics if name != "bias"])
+            if "bias" in self.statistics and not isinstance(own, str) and estimate.expected is not None:
+                added[f"{key}_bias"] = float(own) - estimate.expected  # model cards hold texts
         return super().prefix_name_to_metrics(metrics | added, name)  # type: ignore[misc]
 
     def __call__(
@@ -59,7 +70,8 @@ class TieAwareEvaluator:
         """Evaluates a model. Our numbers go to a file of their own beside the library's."""
         metrics: dict[str, float] = super().__call__(model, output_path, epoch, steps, *args, **kwargs)  # type: ignore[misc]
         if output_path is not None and self.write_csv:
-            row = {key: value for key, value in metrics.items() if key.rpartition("_")[2] in STATISTICS}
+            own = {key: value for key, value in metrics.items() if key.startswith(self.name)}  # not of parts
+            row = {key: value for key, value in own.items() if key.rpartition("_")[2] in self.statistics}
             row = {"epoch": epoch, "steps": steps} | row
             path = Path(output_path) / self.csv_file.replace("_results", "_ties")
             new = not path.exists()
@@ -101,7 +113,7 @@ class RetrievalEvaluator(TieAwareEvaluator):
     show_progress_bar: bool
 
     def __init__(self, queries: Any, corpus: Any, relevant_docs: Any, *args: Any, **kwargs: Any):
-        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)  # type: ignore[call-arg]
+        super().__init__(queries, corpus, relevant_docs, *args, **kwargs)
         if not self.corpus_ids:
             raise InputError("The corpus is empty: there is no document to retrieve.")
         if not self.queries_ids:
@@ -164,6 +176,17 @@ class RetrievalEvaluator(TieAwareEvaluator):
         measures = self._measures()
         report = evaluate(qrels, run, list(measures.values()), oblivious=None, complete=True)
         return {key: report[measure] for key, measure in measures.items()}
+
+
+class SparseRetrievalEvaluator(RetrievalEvaluator):
+    """The library's SparseInformationRetrievalEvaluator, with ours beside each of its numbers, as for dense models.
+
+    It takes the same arguments. The numbers about sparsity are the library's.
+    """
+
+    def embed_inputs(self, *args: Any, **kwargs: Any) -> Any:
+        """The library's embeddings, of which it keeps the sparsity."""
+        return super(RetrievalEvaluator, self).embed_inputs(*args, **kwargs)  # type: ignore[misc]
 
 
 def _list_ids(given: Any) -> str:
@@ -294,3 +317,32 @@ def _check_one_column(scores: Any) -> Any:
         "high_precision(model): it ranks by the log-odds of the label that means relevant (positive=, of two the "
         "second)."
     )
+
+
+# -- several datasets ---------------------------------------------------------------------------------------------
+
+
+class NanoBEIREvaluator(TieAwareEvaluator):
+    """The library's NanoBEIREvaluator, with expectation, extremes and bias beside each of its numbers.
+
+    It takes the same arguments and loads the same data. The mean over the datasets is taken of ours as of the
+    library's: the mean of the minima is the lowest mean, because ties of one dataset do not depend on another's.
+    """
+
+    def _load_dataset(self, dataset_name: str, **kwargs: Any) -> Any:
+        """The evaluator of a dataset, of the class `information_retrieval_class`."""
+        return super()._load_dataset(dataset_name, statistics=self.statistics, **kwargs)  # type: ignore[misc]
+
+
+class RerankingNanoBEIREvaluator(TieAwareEvaluator):
+    """The library's CrossEncoderNanoBEIREvaluator, with expectation, extremes and bias beside each of its numbers.
+
+    It takes the same arguments and loads the same data.
+    """
+
+    reranking_class: type[RerankingEvaluator]
+
+    def _load_dataset(self, dataset_name: str, **kwargs: Any) -> Any:
+        """The evaluator of a dataset: ours, with the samples of the library's."""
+        usual = super()._load_dataset(dataset_name, **kwargs)  # type: ignore[misc]
+        return self.reranking_class(samples=usual.samples, name=usual.name, statistics=self.statistics, **kwargs)
