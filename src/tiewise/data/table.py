@@ -42,8 +42,9 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # The names of columns in data frames and Parquet files, ours first.
-QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
-DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
+QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id", "queryid", "question_id")
+DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id", "document_id")
+DOC_NAMES += ("passage_id", "product_id")
 
 
 class Row(NamedTuple):
@@ -380,6 +381,13 @@ def _merge_lists(query: Codes, offsets: Codes) -> tuple[Codes, Codes]:
     """The query and the offsets of lists, where neighbours with the same query become one."""
     heads = np.flatnonzero(np.diff(query, prepend=-1))
     return query[heads], np.append(offsets[heads], offsets[-1])
+
+
+def swapped_message(cls: type[Table], evidence: str = "") -> str:
+    """The end of a message about a run in the place of judgments, or the reverse."""
+    found, expected = ("qrels", "a run") if cls.noun == "run" else ("a run", "qrels")
+    option = "; `tiewise audit` takes them as --qrels" if cls.noun == "run" else ""
+    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:

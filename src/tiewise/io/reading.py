@@ -11,10 +11,10 @@ from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.source import Source
-from tiewise.data.table import Table
+from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import check_format, detect_family, detect_layout, swapped_message
+from tiewise.io.formats import check_format, detect_family, detect_layout
 from tiewise.io.text import line_blocks, read_columns
 
 AnyTable = TypeVar("AnyTable", bound=Table)
@@ -85,7 +85,7 @@ def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, part: s
         parts: Iterable[bytes] = filter(None, [stream.read()])
     else:
         parts = line_blocks(stream.chunks(), stream.name)
-    layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
+    layout, blocks = detect_layout(cls, parts, format, part, stream.name, kind)
     found = read_columns(blocks, layout, stream.name)
     columns: tuple[Any, ...] = (found.lists, found.queries, found.documents, found.value)
 

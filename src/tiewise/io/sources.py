@@ -18,13 +18,13 @@ from tiewise.data.columns import Floats
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.native import native
 from tiewise.data.runs import Run
-from tiewise.data.table import Table
+from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
-from tiewise.io.formats import check_format, detect_family, swapped_message
+from tiewise.io.formats import check_format, detect_family
 from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
@@ -65,7 +65,7 @@ def _file_source(path: str, format: str | None) -> RunSource:
     with opened(path, hashed=False) as stream:
         family = detect_family(name, stream.head, stream.name)
     if family == "lines":
-        return FileRun(path, name)
+        return FileRun(path, format)
     if family == "parquet" and not stream.compressed:
         with prefix_errors(path):
             return ArrowRun.of_parquet(path)
