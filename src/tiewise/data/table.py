@@ -183,7 +183,13 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Self:
-        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`."""
+        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`.
+
+        Rows may also be mappings with the names of columns, as in `from_frame`.
+        """
+        rows = list(rows)
+        if rows and isinstance(rows[0], Mapping):
+            return cls._from_named(*mapped_rows(rows))
         columns = list(zip(*rows, strict=False))
         if columns and len(columns) < 3:
             raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
@@ -327,6 +333,19 @@ class Table:
         optional = {name: column.take(rows) for name, column in columns.items() if column is not None}
         documents, value = self.documents.take(rows), self.value[rows]
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
+
+
+def mapped_rows(rows: list[Any]) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns of rows that are mappings, and a function that fetches one of them."""
+
+    def fetch(name: str) -> list[Any]:
+        try:
+            return [row[name] for row in rows]
+        except (KeyError, TypeError, IndexError):
+            place = next(place for place, row in enumerate(rows) if not isinstance(row, Mapping) or name not in row)
+            raise InputError(f"row {place} has no {name!r}, which the first row has.") from None
+
+    return [name for name in rows[0] if isinstance(name, str)], fetch
 
 
 def _plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:

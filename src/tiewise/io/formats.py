@@ -35,6 +35,8 @@ FORMATS = {
     "mteb": Format("documents", "run"),
     "sentence-transformers": Format("documents", "run"),
     "reranker": Format("documents", "run"),
+    "rankings": Format("documents"),
+    "rows": Format("documents"),
     "parquet": Format("parquet"),
 }
 BOM = b"\xef\xbb\xbf"

@@ -14,7 +14,7 @@ from tiewise.data.source import Source
 from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import check_format, detect_family, detect_layout
+from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout
 from tiewise.io.text import line_blocks, read_columns
 
 AnyTable = TypeVar("AnyTable", bound=Table)
@@ -110,11 +110,11 @@ def _read_documents(
 
     data = stream.read()
     check_expansion(stream.name, stream.n_raw, estimate_memory(data))
-    format, rows = read_document(data, format, part, stream.name, subtopics=cls is Qrels)
-    if cls is Qrels and format != "json":
+    format, table = read_document(cls, data, format, part, stream.name)
+    if cls is Qrels and FORMATS[format].only == "run":
         raise InputError(f"{stream.name}: looks like {swapped_message(cls, format)}")
     with prefix_errors(stream.name):
-        return format, cls.from_dict(rows)
+        return format, cls.from_rows(table) if isinstance(table, list) else cls.from_dict(table)
 
 
 def _read_parquet(
