@@ -91,7 +91,7 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     if isinstance(given, AbstractSet):
         if cls is Run:
             raise ValueError("a set has no order. Give a list of ids, best first, or {document: score}.")
-        return dict.fromkeys(given, 1)
+        return dict.fromkeys(sorted(given, key=str), 1)  # in an order that does not depend on hashes
     if not isinstance(given, (list, tuple, np.ndarray)):
         raise ValueError(f"a {type(given).__name__} is no ranking. Give {{document: {cls.value_names[0]}}}.")
     items: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
