@@ -156,7 +156,8 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
 @pytest.mark.parametrize(
     ("scores", "indices", "options", "message"),
     [
-        ([[1.0, 2.0]], [[1]], {}, r"shape \(1, 2\) and the indices \(1, 1\)"),
+        (np.array([[1.0, 2.0]]), [[1]], {}, r"shape \(1, 2\) and the indices \(1, 1\)"),
+        ([[1.0, 2.0]], [[1]], {}, "Row 0: 2 scores for 1 indices"),
         ([[1.0, 0.5], [1.0]], [[0, 1], []], {}, "Row 1: 1 scores for 0 indices"),
         ([[1.0, 0.5]], [["a", 1.5]], {}, "neither integers nor ids"),
         ([[1.0, 0.5]], [["a", "b"]], {"doc_ids": ["x", "y"]}, "are ids already"),

@@ -19,7 +19,22 @@ from tiewise.io.compression import is_pattern
 from tiewise.io.reading import column_format
 from tiewise.ties.counted import RunSource
 
-_SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".zip", ".csv", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
+_SUFFIXES = {
+    ".gz",
+    ".zst",
+    ".bz2",
+    ".xz",
+    ".zip",
+    ".csv",
+    ".trec",
+    ".run",
+    ".res",
+    ".txt",
+    ".tsv",
+    ".json",
+    ".jsonl",
+    ".parquet",
+}
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,18 @@ Metric = Literal["ip", "cosine", "l2", "hamming"]
 METRICS: dict[str, tuple[str, ...]] = {
     "ip": ("ip", "0", "dot", "innerproduct", "dotproduct", "mips", "metricinnerproduct", "maxinnerproduct"),
     "cosine": ("cosine", "cos", "cosinesim", "cosinesimil", "cosinesimilarity", "cosinedistance", "angular"),
-    "l2": ("l2", "1", "l2sq", "l2squared", "squaredl2", "sqeuclidean", "euclidean", "euclid", "metricl2", "euclideandistance"),
+    "l2": (
+        "l2",
+        "1",
+        "l2sq",
+        "l2squared",
+        "squaredl2",
+        "sqeuclidean",
+        "euclidean",
+        "euclid",
+        "metricl2",
+        "euclideandistance",
+    ),
     "hamming": ("hamming", "binaryhamming", "jaccard", "tanimoto", "binaryjaccard", "manhattan", "l1", "metricl1", "2"),
 }
 
@@ -99,8 +110,8 @@ def _matrices(scores: Any, indices: Any) -> tuple[NDArray[Any], Floats]:
         raise InputError(
             f"The scores have shape {score.shape} and the indices {index.shape}. Give both as (queries, neighbours)."
         )
-    if index.dtype.kind in "OUS":
-        index = _ids(index)
+    if index.dtype.kind in "OUS":  # as text, a number among ids would not be seen
+        index = _ids(index if isinstance(indices, np.ndarray) else np.array(indices, object))
     elif index.dtype.kind not in "iu":
         swapped = " Scores come first." if score.dtype.kind in "iu" else ""
         raise InputError(f"The indices are {index.dtype}, not integers.{swapped}")

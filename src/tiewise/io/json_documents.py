@@ -60,7 +60,10 @@ def _find_table(
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
     if isinstance(document, list) and len(values) == 1:  # all queries in one list
-        values = [(value, name) for value in document] or values
+        if format is None and document and all(isinstance(row, list) and len(row) == 3 for row in document):
+            return "rows", document
+        if all(isinstance(value, dict) for value in document):
+            values = [(value, name) for value in document] or values
         document = values[0][0]
     format = format or _detect_format(cls, document, len(values))
     if format == "rows":

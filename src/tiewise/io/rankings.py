@@ -48,6 +48,7 @@ PATHS: tuple[tuple[str, ...], ...] = (
     ("retrieved_documents",),
     ("nodes",),
     ("ratings",),
+    ("output", "provenance"),  # KILT
 )
 VESPA = ("root", "children")
 #: Lists that rerankers put into another order, perhaps without changing the scores.
@@ -100,6 +101,8 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     if all(map(_is_id, items)):
         read = [(doc, -float(rank) if cls is Run else 1, "") for rank, doc in enumerate(items, 1)]
     else:
+        if mixed := [item for item in items if not _is_id(item)] if any(map(_is_id, items)) else []:
+            raise ValueError(f"{_shorten(mixed[0])} is no id, where others are.")
         _check_one_query(items)
         read = [_read_item(cls, item, rank) for rank, item in enumerate(items, 1)]
     docs = {doc: number for doc, number, _ in read}
@@ -139,6 +142,7 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     for path in PATHS:
         value: Any = given
         for name in path:
+            value = value[0] if isinstance(value, list) and len(value) == 1 else value
             value = value.get(name) if isinstance(value, Mapping) else None
         if isinstance(value, (list, tuple)) and _is_list_of_documents(value):
             return [_of_vespa(item) for item in value] if path == VESPA else value, path in REORDERED
@@ -285,7 +289,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
         return None
     if len({len(one) for one in columns.values()}) > 1:
         lengths = ", ".join(f"{len(one)} {name}" for name, one in columns.items())
-        raise ValueError(f"columns of different lengths: {lengths}.")
+        raise InputError(f"columns of different lengths: {lengths}.")
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 

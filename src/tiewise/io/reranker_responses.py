@@ -66,7 +66,7 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
     if (order := _find_order(response)) is not None:
         return query, _rank(order, names)
-    if names is None and isinstance(response, Mapping) and _is_search(response):
+    if isinstance(response, Mapping) and _is_search(response):
         return query, read_ranking(cls, response)
     docs: dict[Any, Any] = {}
     for index, score in _scores(response, names):
@@ -156,7 +156,9 @@ def _score(item: Mapping[str, Any]) -> Any:
         return _score_of_probabilities(item)
     if item.get("object") == "pooling" and "data" in item:
         return _score_of_pooling(item["data"])
-    raise ValueError(f"a result has neither {', '.join(SCORES[:2])} nor logprobs. It has: {', '.join(map(repr, item))}.")
+    raise ValueError(
+        f"a result has neither {', '.join(SCORES[:2])} nor logprobs. It has: {', '.join(map(repr, item))}."
+    )
 
 
 def _score_of_pooling(data: Any) -> float:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from tiewise.data.judgments import Qrels
@@ -163,10 +164,9 @@ def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
     lines = [f"{line}\n" for line in lines if line.strip() and not line.lstrip().startswith("#")][:MAX_ROWS]
     found = {}
     for separator in SEPARATORS:
-        try:
-            rows = [row for row, _ in split_rows(lines, separator)]
-        except csv.Error:  # a quotation mark that is none
-            continue
+        rows: list[Row] = []
+        with suppress(csv.Error):  # a quotation mark that is none, which is reported when the file is read
+            rows.extend(row for row, _ in split_rows(lines, separator))
         if not rows or len(rows[0]) < 3:
             continue
         regular = [row for row in rows if len(row) == len(rows[0])]
@@ -315,7 +315,7 @@ def _fits_rival(rows: list[Row], roles: Sequence[str]) -> bool:
         return False
     if "rank" in roles and not _counts_up(rows, roles):
         return False
-    return _holds_ids(rows, roles) if "score" not in roles else _fits_scores(rows, roles)
+    return _holds_ids(rows, roles) and ("score" not in roles or _falls(rows, roles))
 
 
 def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
@@ -353,7 +353,10 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
     ),
     Qrels: (
         (("query", "document", "label"), _fits_labels),
-        (("query", "", "document", "label"), lambda rows, roles: _is_constant(rows, roles) and _fits_labels(rows, roles)),
+        (
+            ("query", "", "document", "label"),
+            lambda rows, roles: _is_constant(rows, roles) and _fits_labels(rows, roles),
+        ),
     ),
 }
 
@@ -437,16 +440,22 @@ def rewrite(blocks: Iterable[bytes], order: ColumnOrder, name: str) -> Iterator[
     >>> list(rewrite([b'0.5,"d 1",q1\\n'], ColumnOrder(("score", "document", "query"), ","), "run.csv"))
     [b'q1\\td 1\\t0.5\\n']
     """
-    lines = (f"{line}\n" for block in blocks for line in bytes(block).decode(*ENCODING).split("\n")[:-1])
+    line_at = [""]  # the last line that was read
+
+    def read_lines() -> Iterator[str]:
+        for block in blocks:
+            for line_at[0] in bytes(block).decode(*ENCODING).split("\n")[:-1]:
+                yield f"{line_at[0]}\n"
+
     places = [order.place(role) for role in order.columns]
-    rows, n_lines = split_rows(lines, order.separator), 0
+    rows, n_lines = split_rows(read_lines(), order.separator), 0
     has_header = order.has_header
     pending: list[str] = []
     try:
         for row, line in rows:
             pending += [""] * (line - n_lines - 1)
             n_lines = line
-            if not any(row) or row[0].startswith("#"):
+            if not any(row) or line_at[0].lstrip().startswith("#"):
                 pending.append("")
             elif has_header:
                 has_header = False
