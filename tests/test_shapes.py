@@ -4,6 +4,7 @@ Each shape has a name, which docs/formats.md uses, and content as the tool write
 test lets it write the content.
 """
 
+# ruff: noqa: E501 (a shape is easier to compare with others on one line)
 from __future__ import annotations
 
 import io
@@ -373,7 +374,7 @@ def test_data_sets() -> None:
     assert as_qrels(data).to_dict() == LABELS == as_qrels(data.to_iterable_dataset()).to_dict()
     run = datasets.Dataset.from_pandas(FRAME)
     assert tw.evaluate(data, run, "RR")["RR"].expected == tw.evaluate(LABELS, RUN, "RR")["RR"].expected
-    with pytest.raises(tw.InputError, match="one split of a data set. This has 'test': give one"):
+    with pytest.raises(tw.InputError, match=r"one split of a data set. This has 'test': give one"):
         as_qrels(datasets.DatasetDict({"test": data}))
 
 
@@ -384,7 +385,7 @@ def test_open_files(tmp_path: Path) -> None:
         with given:
             assert as_run(given).to_dict() == RUN
     assert tw.read_run(io.StringIO(RUN_FILES["rank_llm"][0])).to_dict() == RUN
-    with pytest.raises(tw.InputError, match="^the open file:1: "):
+    with pytest.raises(tw.InputError, match=r"^the open file:1: "):
         as_run(io.StringIO("a b\n"))
     with path.open(encoding="utf-8") as file, pytest.raises(tw.InputError, match=r"file:1: looks like a run"):
         as_qrels(file)
@@ -416,7 +417,7 @@ def test_zip_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         "table.xlsx": "table.xlsx: is an Office document. Save the table as CSV.",
         "bomb.zip": "bomb.zip: grows over 250 times when decompressed",
     }.items():
-        with pytest.raises(tw.InputError, match=f"^{message}"):
+        with pytest.raises(tw.InputError, match="^" + message):
             tw.read_run(name)
 
 

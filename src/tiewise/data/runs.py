@@ -142,9 +142,9 @@ class Run(Table):
     ) -> Self:
         """A run from what an index of vectors returns: FAISS, usearch, hnswlib, cuVS, ScaNN.
 
-        - `scores`, `indices`: (queries, neighbours), best first, of NumPy or torch, or lists of any lengths. Places with
-          the index -1 are padding; `counts` says how many places of each row are filled, if the index says so instead
-          (usearch). Indices may be ids: text or UUIDs, with None as padding.
+        - `scores`, `indices`: (queries, neighbours), best first, of NumPy or torch, or lists of any lengths. Places
+          with the index -1 are padding; `counts` says how many places of each row are filled, if the index says so
+          instead (usearch). Indices may be ids: text or UUIDs, with None as padding.
         - `metric`: also as the libraries call it: "cos", "l2sq", "euclidean", faiss.METRIC_L2. "l2" and "hamming" are
           distances. "ip" and "cosine" are scores in FAISS and distances in usearch and
           hnswlib: distances rise along a row. Of a distance d the score is -d, which keeps ties as they are.

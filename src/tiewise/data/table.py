@@ -43,8 +43,10 @@ if TYPE_CHECKING:
 
 # The names of columns in data frames and Parquet files, ours first.
 QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id", "queryid", "question_id")
-DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id", "document_id")
-DOC_NAMES += ("passage_id", "product_id")
+DOC_NAMES = (
+    *("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id", "document_id"),
+    *("passage_id", "product_id"),
+)
 
 
 class Row(NamedTuple):

@@ -14,8 +14,16 @@ from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError
 from tiewise.io.compression import HEAD
-from tiewise.io.text_columns import ColumnOrder, check_labels, check_names, find_columns, named_columns, names_columns
-from tiewise.io.text_columns import rewrite, split_line
+from tiewise.io.text_columns import (
+    ColumnOrder,
+    check_labels,
+    check_names,
+    find_columns,
+    named_columns,
+    names_columns,
+    rewrite,
+    split_line,
+)
 
 
 class Format(NamedTuple):

@@ -7,8 +7,9 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any
 
@@ -219,7 +220,7 @@ def _read_item(cls: type[Table], item: Any, rank: int) -> tuple[Any, Any, str]:
 
 
 def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int) -> tuple[Any, Any, str]:
-    nested = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
+    nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
     known = (one[name] for one in (item, nested) for name in ID_NAMES if _is_id(one.get(name)))
     doc = next(known, None)
     if doc is None:
@@ -308,7 +309,7 @@ def rankings_of_rows(items: Sequence[Any]) -> dict[str, Any] | None:
 
 def _check_order(values: list[Any]) -> None:
     """Raise if scores rise: then it is not known whether the order or the scores are those of the ranking."""
-    if any(two > one for one, two in zip(values, values[1:], strict=False)):
+    if any(two > one for one, two in pairwise(values)):
         raise ValueError(
             "the documents are not in the order of their scores: a reranker may have moved them and kept the old "
             "scores. Give ids alone, best first, or {document: score}."

@@ -56,8 +56,8 @@ def read_qrels(path: FileLike, *, format: str | None = None, kind: Kind = "adhoc
     """The judgments in a file, plain or compressed (.gz, .zst, .bz2, .xz, .zip); ``-`` reads standard input.
 
     The format is recognised from the content: TREC's four columns, three columns (query, document, label) with BEIR's
-    header or without, other columns, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``, ``json``,
-    ``rankings``, ``rows``, ``parquet``; ``columns:query,doc,label`` names the columns.
+    header or without, other columns, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``,
+    ``json``, ``rankings``, ``rows``, ``parquet``; ``columns:query,doc,label`` names the columns.
 
     With ``kind="diversity"`` TREC's second column is the subtopic for which a document was judged; else it is ignored.
     JSON has ``{query: {document: {subtopic: label}}}`` then, and Parquet a column ``subtopic`` or ``iteration``.

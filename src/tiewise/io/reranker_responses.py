@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping
 from math import inf, log
 from typing import Any
 
-from tiewise.data.runs import Run
 from tiewise.data.table import Table
 from tiewise.io.rankings import find_list, read_ranking
 from tiewise.io.token_logprobs import find_answers, is_generation, log_odds, read_number
@@ -50,6 +49,7 @@ def is_scored_part(line: Any) -> bool:
 def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     """The query of a line, and the score of each document. A ValueError says what is wrong.
 
+    >>> from tiewise import Run
     >>> read_response(Run, {"query_id": "q", "doc_ids": ["a", "b"], "response": [{"index": 1, "score": 0.9}]})
     ('q', {'b': 0.9})
     >>> item = {"index": 0, "logprobs": {"Yes": -0.5, "No": -1.5}}

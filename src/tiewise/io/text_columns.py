@@ -15,6 +15,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -67,8 +68,10 @@ def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[Row, int]
     if not separator:
         yield from ((CELL.findall(line), number) for number, line in enumerate(lines, 1))
         return
-    quoting = csv.QUOTE_NONE if separator == "\t" else csv.QUOTE_MINIMAL
-    rows = csv.reader(lines, delimiter=separator, quoting=quoting, strict=True, skipinitialspace=separator != "\t")
+    if separator == "\t":
+        rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
+    else:
+        rows = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
     for row in rows:
         yield [cell.strip() for cell in row], rows.line_num
 
@@ -261,7 +264,7 @@ def _falls(rows: list[Row], roles: Sequence[str]) -> bool:
     """Whether the scores of each query fall, and at least once they are not equal."""
     number = roles.index("score")
     lists = list(_lists(_readable(rows, number), roles.index("query"), number).values())
-    falls = all(one >= two for values in lists for one, two in zip(values, values[1:], strict=False))
+    falls = all(one >= two for values in lists for one, two in pairwise(values))
     return falls and any(values[0] > values[-1] for values in lists)
 
 

@@ -6,7 +6,7 @@ Ollama, llama.cpp and Gemini. The answer is the first token that is not blank: y
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 from typing import Any, NamedTuple
 
@@ -155,7 +155,7 @@ def _of_sglang(meta: Any) -> dict[int, Answer]:
 
 
 #: What tells the responses of language models apart, and what reads them.
-GENERATIONS = {
+GENERATIONS: dict[str, Callable[[Any], dict[int, Answer]]] = {
     "choices": _of_choices,
     "details": _of_tgi,
     "completion_probabilities": lambda tokens: {0: _of_list(tokens, "top_logprobs")},  # llama.cpp
