@@ -31,6 +31,7 @@ struct Shape {
 const Shape shapes[] = {
     {6, 0, 2, 4, 3, 5, 's', false},  {3, 0, 1, 2, 2, -1, 'r', false}, {3, 0, 1, 2, 2, -1, 'r', true},
     {4, 0, 2, 3, -1, -1, 'l', false}, {3, 0, 1, 2, -1, -1, 'l', false}, {3, 0, 1, 2, -1, -1, 'l', true},
+    {4, 0, 1, 3, 2, -1, 's', false}, {4, 0, 1, 3, 2, -1, 's', true}, {3, 0, 1, 2, -1, -1, 's', false}, {3, 0, 1, 2, -1, -1, 's', true},
 };
 
 // A copy that ends where its memory ends, so that AddressSanitizer sees every byte read beyond it.

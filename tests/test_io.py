@@ -320,7 +320,8 @@ def test_mteb_predictions(tmp_path: Path) -> None:
     assert read_run(two, format="mteb:en/test").to_dict() == TABLE
     with pytest.raises(InputError) as error:
         read_run(two)
-    assert str(error.value) == f"{two}: has 2 parts, en/dev, en/test. Pick one, such as format='mteb:en/dev'."
+    pick = "Pick one: --input-format mteb:en/dev (in Python, format='mteb:en/dev')."
+    assert str(error.value) == f"{two}: has 2 parts, en/dev, en/test. {pick}"
 
 
 def test_sentence_transformers_predictions(tmp_path: Path) -> None:

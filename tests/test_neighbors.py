@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
 
 import numpy as np
@@ -85,6 +86,34 @@ def test_torch_tensors():
     assert run.to_dict() == {"0": {"104": 1.0, "107": 0.5, "102": 0.5}}
 
 
+def test_text_and_uuids_are_ids():
+    key = uuid.uuid4()
+    run = tw.Run.from_neighbors([[0.9, 0.5, 0.1], [0.7, 0.2]], [["a", key, "b"], ["b", "a"]], query_ids=["q", "r"])
+    assert run.to_dict() == {"q": {"a": 0.9, str(key): 0.5, "b": 0.1}, "r": {"b": 0.7, "a": 0.2}}
+    assert run.complete_lists.tolist() == [False, True]
+    filled = tw.Run.from_neighbors([[0.9, np.nan]], np.array([["a", None]], object))
+    assert filled.to_dict() == {"0": {"a": 0.9}}
+
+
+def test_lists_may_have_any_length():
+    run = tw.Run.from_neighbors([[0.1, 0.2], [], [0.3]], [[4, 5], [], [6]], metric="l2sq")
+    assert run.to_dict() == {"0": {"4": -0.1, "5": -0.2}, "1": {}, "2": {"6": -0.3}}
+
+
+def test_the_names_of_metrics_that_libraries_have():
+    faiss, usearch = pytest.importorskip("faiss"), pytest.importorskip("usearch.index")
+    distances = [faiss.METRIC_L2, usearch.MetricKind.L2sq, usearch.MetricKind.Hamming, "euclidean", "L2", "Euclid"]
+    for metric in distances:
+        assert tw.Run.from_neighbors([[0.1, 0.2]], [[1, 2]], metric=metric).to_dict() == {"0": {"1": -0.1, "2": -0.2}}
+        with pytest.raises(tw.InputError, match="these fall"):
+            tw.Run.from_neighbors([[0.2, 0.1]], [[1, 2]], metric=metric)
+    for metric in (faiss.METRIC_INNER_PRODUCT, usearch.MetricKind.IP, usearch.MetricKind.Cos, "cos", "dot", "COSINE"):
+        assert tw.Run.from_neighbors([[0.2, 0.1]], [[1, 2]], metric=metric).to_dict() == {"0": {"1": 0.2, "2": 0.1}}
+    for metric in (True, None, 99, "1", 1.0):
+        with pytest.raises(tw.InputError, match="Unknown metric"):
+            tw.Run.from_neighbors([[0.2, 0.1]], [[1, 2]], metric=metric)
+
+
 # -- lists that are cut -----------------------------------------------------------------------------------------------
 
 
@@ -127,8 +156,11 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
 @pytest.mark.parametrize(
     ("scores", "indices", "options", "message"),
     [
-        ([[1.0, 2.0]], [[1]], {}, r"shape \(1, 2\) and the indices \(1, 1\)"),
-        ([[1.0, 0.5], [1.0]], [[0, 1], [0]], {}, "differ in length. Fill them up with the index -1"),
+        (np.array([[1.0, 2.0]]), [[1]], {}, r"shape \(1, 2\) and the indices \(1, 1\)"),
+        ([[1.0, 2.0]], [[1]], {}, "Row 0: 2 scores for 1 indices"),
+        ([[1.0, 0.5], [1.0]], [[0, 1], []], {}, "Row 1: 1 scores for 0 indices"),
+        ([[1.0, 0.5]], [["a", 1.5]], {}, "neither integers nor ids"),
+        ([[1.0, 0.5]], [["a", "b"]], {"doc_ids": ["x", "y"]}, "are ids already"),
         ([1.0], [1], {}, r"Give both as \(queries, neighbours\)"),
         ([[1]], [[1.0]], {}, "float64, not integers. Scores come first"),
         ([[1.0, np.nan]], [[1, 2]], {}, "Row 0, column 1: the score is NaN"),
@@ -141,7 +173,7 @@ def test_rounded_scores_may_tie_with_what_was_left_out():
         ([[1.0], [1.0]], [[0], [1]], {"query_ids": ["a", "a"]}, "1 of them distinct"),
         ([[1.0, 0.5]], [[0, 1]], {"metric": "l2"}, "but these fall"),
         ([[1.0, 0.5], [0.5, 1.0]], [[0, 1], [0, 1]], {}, "best first"),
-        ([[1.0]], [[0]], {"metric": "dot"}, "Unknown metric 'dot'"),
+        ([[1.0]], [[0]], {"metric": "dots"}, "Unknown metric 'dots'"),
         ([[1.0]], [[0]], {"k": 2}, "k=2, but there are 1 column"),
         ([[1.0]], [[0]], {"k": 0}, "k=0"),
         ([[1.0]], [[0]], {"counts": [2]}, "counts must be one number up to 1"),

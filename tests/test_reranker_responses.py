@@ -131,6 +131,164 @@ def test_the_command_line_evaluates_them(tmp_path):
     assert done.stdout.splitlines()[1].split("\t")[:4] == ["responses", "RR", "all", "0.5"]
 
 
+# -- services and language models -----------------------------------------------------------------------------------
+
+SCORES = {"d7": 0.25, "d2": 0.98, "d9": 0.01}
+PROBABILITIES = list(SCORES.values())
+ODDS = {doc: math.log(p) - math.log(1 - p) for doc, p in SCORES.items()}
+TOP = [{"Yes": -0.5, "No": -1.5}, {"no": -0.5, " yes": -2.5}, {"yes": -1.0, "NO": -4.0, "maybe": -5.0}]
+TRUE_FALSE = [{"▁true": -0.5, "▁false": -1.5}, {"false": -0.5, "true": -2.5}, {"True": -1.0, "False": -4.0, "yes": -3}]
+OF_TOP = {"d7": 1.0, "d2": -2.0, "d9": 3.0}
+ORDER = {"d9": -1.0, "d7": -2.0, "d2": -3.0}
+
+
+def results(**names):
+    """Results as of Cohere, with other names."""
+    return [{"index": place, names["score"]: score} for place, score in enumerate(PROBABILITIES)]
+
+
+def steps(top, token="token", logprob="logprob"):
+    """The first token of an answer, with what was likely in its place."""
+    likely = [{token: word, logprob: value} for word, value in top.items()]
+    return [{**likely[0], "bytes": [1], "top_logprobs": likely}]
+
+
+def chat(top):
+    message = {"role": "assistant", "content": next(iter(top))}
+    choice = {"index": 0, "message": message, "logprobs": {"content": steps(top)}, "finish_reason": "stop"}
+    return {"id": "chatcmpl-1", "object": "chat.completion", "choices": [choice], "usage": {}}
+
+
+def completion(tops):
+    choices = [
+        {
+            "index": place,
+            "text": next(iter(top)),
+            "logprobs": {"tokens": [next(iter(top))], "token_logprobs": [max(top.values())], "top_logprobs": [top]},
+        }
+        for place, top in enumerate(tops)
+    ]
+    return {"id": "cmpl-1", "object": "text_completion", "choices": choices}
+
+
+def tgi(top):
+    likely = [{"id": 1, "text": word, "logprob": value, "special": False} for word, value in top.items()]
+    return {"generated_text": next(iter(top)), "details": {"tokens": likely[:1], "top_tokens": [likely]}}
+
+
+def gemini(top):
+    likely = [{"token": word, "logProbability": value} for word, value in top.items()]
+    return {"candidates": [{"content": {}, "logprobsResult": {"topCandidates": [{"candidates": likely}]}}]}
+
+
+def classes(probabilities, names):
+    return [
+        {"index": place, "label": names[p > 0.5], "probs": [1 - p, p], "num_classes": 2}
+        for place, p in enumerate(probabilities)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("response", "expected"),
+    [
+        ({"object": "list", "data": results(score="score"), "top_k": 3}, SCORES),  # Mixedbread, Pinecone
+        ({"rankings": results(score="logit")}, SCORES),  # NVIDIA NIM
+        ({"results": results(score="relevanceScore")}, SCORES),  # Bedrock
+        ({"output": {"results": results(score="relevance_score")}, "request_id": "r"}, SCORES),  # DashScope
+        ({"rerank": results(score="relevance_score")}, SCORES),  # Elasticsearch
+        ({"records": [{"id": doc, "score": score, "title": ""} for doc, score in SCORES.items()]}, SCORES),  # Google
+        ([{"id": doc, "score": score, "text": ""} for doc, score in SCORES.items()], SCORES),  # FlashRank
+        ([{"corpus_id": place, "score": score} for place, score in enumerate(PROBABILITIES)], SCORES),  # CrossEncoder
+        ({"scores": PROBABILITIES, "input_tokens": 5}, SCORES),  # DeepInfra
+        (PROBABILITIES, SCORES),
+        ({"hits": {"hits": [{"_id": doc, "_score": score} for doc, score in SCORES.items()]}}, SCORES),
+        ({"data": [{"index": i, "label": "LABEL_0", "probs": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
+        ({"data": classes(PROBABILITIES, ("LABEL_0", "LABEL_1"))}, ODDS),  # vLLM /classify
+        ({"data": classes(PROBABILITIES, ("no", "yes"))}, ODDS),
+        ({"data": [{"index": i, "object": "pooling", "data": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
+        ({"data": [{"index": i, "object": "pooling", "data": p} for i, p in enumerate(PROBABILITIES)]}, SCORES),
+        ([[{"label": "LABEL_0", "score": p}] for p in PROBABILITIES], SCORES),  # TEI /predict
+        ([[{"label": "LABEL_1", "score": p}, {"label": "LABEL_0", "score": 1 - p}] for p in PROBABILITIES], ODDS),
+        ([chat(top) for top in TOP], OF_TOP),
+        ([{"status_code": 200, "body": chat(top)}["body"] for top in TOP], OF_TOP),
+        (completion(TOP), OF_TOP),
+        (completion(TRUE_FALSE), OF_TOP),
+        ([tgi(top) for top in TOP], OF_TOP),
+        ([gemini(top) for top in TOP], OF_TOP),
+        ([{"output": [{"type": "message", "content": [{"logprobs": steps(top)}]}]} for top in TOP], OF_TOP),
+        ([{"content": "yes", "completion_probabilities": steps(top)} for top in TOP], OF_TOP),  # llama.cpp
+        ([{"message": {}, "done": True, "logprobs": steps(top)} for top in TOP], OF_TOP),  # Ollama
+        (
+            [{"text": "", "meta_info": {"output_top_logprobs": [[[v, 5, w] for w, v in top.items()]]}} for top in TOP],
+            OF_TOP,
+        ),  # SGLang
+        ("[3] > [1] > [2]", ORDER),
+        ("The order is [C] > [A] > [B].", ORDER),
+        ({"choices": [{"message": {"content": "[3] > [1] > [2]"}, "logprobs": None}]}, ORDER),
+        ({"permutation": [2, 0, 1]}, ORDER),
+        ({"permutation": [3, 1, 2]}, ORDER),
+    ],
+)
+def test_responses_of_services_and_language_models(response, expected, tmp_path):
+    found = tw.read_run(write(tmp_path / "a.jsonl", line(response))).to_dict()["q1"]
+    assert found == pytest.approx(expected)
+
+
+def test_a_response_for_each_document(tmp_path):
+    each = [{"query_id": "q1", "doc_id": doc, "response": chat(top)} for doc, top in zip(IDS, TOP, strict=True)]
+    several = [line({"status_code": 200, "body": chat(top)}, doc_ids=[doc]) for doc, top in zip(IDS, TOP, strict=True)]
+    together = [{"query_id": "q1", "doc_ids": IDS, "responses": [chat(top) for top in TOP]}]
+    for lines in (each, several, together):
+        assert tw.read_run(write(tmp_path / "a.jsonl", *lines)).to_dict() == {"q1": OF_TOP}
+    with pytest.raises(tw.InputError, match="a.jsonl:4: query 'q1' appears twice"):
+        tw.read_run(write(tmp_path / "a.jsonl", *each, each[0]))
+    with pytest.raises(tw.InputError, match="query 'q1' appears twice"):  # orders of parts cannot be compared
+        tw.read_run(write(tmp_path / "a.jsonl", *(line("[2] > [1]", doc_ids=[a, a + "x"]) for a in IDS)))
+
+
+def test_a_blank_token_before_the_answer(tmp_path):
+    answer = chat({"yes": -0.5, "no": -1.5})
+    content = answer["choices"][0]["logprobs"]["content"]
+    content.insert(0, {"token": "\n", "logprob": 0.0, "top_logprobs": []})
+    assert tw.read_run(write(tmp_path / "a.jsonl", line([answer], doc_ids=["a"]))).to_dict() == {"q1": {"a": 1.0}}
+
+
+@pytest.mark.parametrize(
+    ("response", "message"),
+    [
+        ([chat(top) for top in TOP[:2]], "2 answers for 3 doc_ids"),
+        ([chat({"yes": -0.5})] * 3, "the logprobs have no 'no'"),
+        ([chat({"<think>": -0.1, "yes": -3.0})] * 3, "the logprobs have no 'no'"),
+        ({"choices": [{"message": {"content": "yes"}, "logprobs": None}]}, "no logprobs of its first token"),
+        ({"choices": chat(TOP[0])["choices"] * 2}, "2 choices, which are answers to one prompt"),
+        ({"choices": []}, "no choices"),
+        ([{"index": 0, "logprobs": {"yes": -1, "no": -2, "true": -1, "false": -2}}], "both yes and no, and true"),
+        ("[3] > [1]", "the order has 2 of 3 documents"),
+        ("[3] > [1] > [1]", "or one of them twice"),
+        ("[3] > [1] = [2]", "expected one order"),
+        ({"permutation": [1, 2, 4]}, "the order has 3 of 3"),
+        ([2, 0, 1], "may be scores or an order"),
+        ([0.5, 0.25], "2 answers for 3 doc_ids"),
+        ([{"label": "LABEL_0", "score": 0.9}] * 3, "a result has no index"),
+        ([{"id": "other", "score": 0.9}], "the id 'other', which is none of the doc_ids"),
+        ({"data": [{"index": 0, "label": "entailment", "probs": [0.1, 0.9]}]}, "does not say which is relevant"),
+        ({"data": [{"index": 0, "label": "yes", "probs": [0.5, 0.5]}]}, "does not say which is relevant"),
+        ({"data": [{"index": 0, "label": "yes", "probs": ["x"]}]}, "probs must be a list of numbers"),
+        ([[{"label": "a", "score": 0.5}, {"label": "b", "score": 0.5}]] * 3, "the labels 'a', 'b' do not say"),
+        ([[{"name": "a"}]] * 3, "expected for each document"),
+        ({"data": [{"index": 0, "object": "pooling", "data": [0.1, 0.2]}]}, "a pooled vector is no score"),
+        ({"data": [{"index": 0, "object": "pooling", "data": "AAAA"}]}, "a pooled vector is no score"),
+        ({"data": [{"index": 0, "object": "embedding", "embedding": [0.1]}]}, "neither relevance_score, score nor"),
+        ({"error": {"message": "rate limit"}}, "is it an error message"),
+        ("rate limit", "no list of results"),
+    ],
+)
+def test_responses_that_are_refused(response, message, tmp_path):
+    with pytest.raises(tw.InputError, match=message) as error:
+        tw.read_run(write(tmp_path / "a.jsonl", line(response)))
+    assert "a.jsonl:1: " in str(error.value) and "\n" not in str(error.value)
+
+
 def responses_of(scores):
     lists = [{"index": place, "score": float(score)} for place, score in enumerate(scores)]
     return {"query_id": "q", "response": lists}

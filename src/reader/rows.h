@@ -8,12 +8,14 @@
 
 namespace tiewise {
 
-// The layout of a line: its columns and the kind of its number, which is a score ('s', TREC's six columns), a label ('l',
-// judgments in four or three) or a rank from 1 ('r', MS MARCO's three). A template, since a line takes about 20 ns.
+// The layout of a line: its columns and the kind of its number, which is a score ('s', TREC's six columns, four with a rank
+// before it, or three), a label ('l', judgments in four or three) or a rank from 1 ('r', MS MARCO's three). A template, since
+// a line takes about 20 ns.
 template <int Columns, char Kind>
 struct Layout {
-  static constexpr int columns = Columns, query = 0, doc = Columns == 3 ? 1 : 2, number = Columns == 6 ? 4 : Columns - 1;
-  static constexpr int rank = Kind == 'l' ? -1 : Columns == 6 ? 3 : 2, tag = Columns == 6 ? 5 : -1;
+  static constexpr int columns = Columns, query = 0, doc = Columns == 3 || (Columns == 4 && Kind == 's') ? 1 : 2;
+  static constexpr int number = Columns == 6 ? 4 : Columns - 1, tag = Columns == 6 ? 5 : -1;
+  static constexpr int rank = Kind == 'l' || (Columns == 3 && Kind == 's') ? -1 : Columns == 6 ? 3 : 2;
   static constexpr char kind = Kind;
 };
 
@@ -72,9 +74,13 @@ struct Rows {
 inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag, Id run_tag) {
   const Blanks blanks(tabs);
   clear();
-  ranked = with_rank && kind != 'l', tagged = with_tag, run_tag_ = run_tag;
+  ranked = with_rank && kind != 'l' && !(columns == 3 && kind == 's'), tagged = with_tag, run_tag_ = run_tag;
   if (columns == 6 && kind == 's') {
     parse<Layout<6, 's'>>(text, blanks);
+  } else if (columns == 4 && kind == 's') {
+    parse<Layout<4, 's'>>(text, blanks);
+  } else if (columns == 3 && kind == 's') {
+    parse<Layout<3, 's'>>(text, blanks);
   } else if (columns == 4 && kind == 'l') {
     parse<Layout<4, 'l'>>(text, blanks);
   } else if (columns == 3 && kind == 'l') {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_source
+from tiewise.io.reading import column_format
 from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
@@ -32,6 +33,8 @@ def evaluate(
     qrels: QrelsLike | None,
     run: RunLike,
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
+    *,
+    input_columns: str | Sequence[str] | None = None,
     **options: Unpack[OptionNames],
 ) -> Report:
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
@@ -40,6 +43,7 @@ def evaluate(
     `Run`; a run may also be `TieGroups`, or a run in shards that `tiewise.adapters.ray.count` counted. For diversity
     measures, judgments are ``{query: {document: {subtopic: label}}}`` or ``read_qrels(path, kind="diversity")``.
 
+    - `input_columns`: the columns of the run's file, if it does not say itself which is which: "query,doc,score".
     {options}
 
     >>> import tiewise as tw
@@ -54,7 +58,7 @@ def evaluate(
     chosen = resolve_measures(measures)
     checked = Options.of("evaluate", options)
     judged = None if qrels is None else as_qrels(qrels)
-    source = as_source(run)
+    source = as_source(run, format=column_format(None, input_columns))
     check_not_swapped(qrels, run, judged)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if note := report.cut_note:

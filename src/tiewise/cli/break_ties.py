@@ -11,6 +11,7 @@ from tiewise.cli import options
 from tiewise.cli.command import NOT_NEGATIVE, TIES, command, option
 from tiewise.cli.program import print_note
 from tiewise.io import as_run
+from tiewise.io.reading import column_format
 from tiewise.results.wording import format_percent
 from tiewise.ties.orders import ORDERS
 
@@ -30,7 +31,14 @@ from tiewise.ties.orders import ORDERS
 @options.output_path()
 @options.quiet
 def break_ties(
-    run: Path, order: str, seed: int, input_format: str | None, distances: bool, path: Path, quiet: bool
+    run: Path,
+    order: str,
+    seed: int,
+    input_format: str | None,
+    input_columns: str | None,
+    distances: bool,
+    path: Path,
+    quiet: bool,
 ) -> None:
     """Break the ties of a run, for tools that need a strict order.
 
@@ -39,7 +47,7 @@ def break_ties(
 
     This is one order out of many. A tool then measures that order, not the run.
     """
-    tied = as_run(run, format=input_format, distances=distances)
+    tied = as_run(run, format=column_format(input_format, input_columns), distances=distances)
     tw.write_run(tw.break_ties(tied, order=order, seed=seed), path)
     if not quiet:
         how = f"seed {seed}" if order == "random" else f"order {order}"

@@ -22,7 +22,6 @@ from tiewise.cli.output import Output, failed_checks
 from tiewise.cli.progress import progress
 from tiewise.cli.selection import Selection, explain_names
 from tiewise.errors import InputError
-from tiewise.io import as_source
 from tiewise.results.view import Format
 
 EXAMPLES = (
@@ -106,7 +105,7 @@ def evaluate(
             judged = inputs.read_qrels(hashed=output.format == "json")  # JSON shows the hash
             with progress("runs", quiet=output.quiet) as callback:
                 for name, path in inputs.files.items():
-                    run = as_source(path, format=inputs.input_format)
+                    run = inputs.open_run(path)
                     found[name] = tw.evaluate(judged, run, checked, **evaluation)
                     if callback is not None:
                         callback(len(found), len(inputs.runs))
@@ -133,5 +132,5 @@ def _evaluate_shards(
     judged = inputs.read_qrels()
     # Ray reports dead workers on standard output, which is for the result.
     with progress("Shards", quiet=quiet) as callback, redirect_stdout(sys.stderr):
-        how: Any = {"format": inputs.input_format, "progress": callback, **options}
+        how: Any = {"format": inputs.run_format, "progress": callback, **options}
         return {name: ray.evaluate(judged, inputs.runs, measures, **how)}

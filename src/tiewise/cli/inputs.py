@@ -16,9 +16,25 @@ from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
+from tiewise.io.reading import column_format
 from tiewise.ties.counted import RunSource
 
-_SUFFIXES = {".gz", ".zst", ".bz2", ".xz", ".trec", ".run", ".res", ".txt", ".tsv", ".json", ".jsonl", ".parquet"}
+_SUFFIXES = {
+    ".gz",
+    ".zst",
+    ".bz2",
+    ".xz",
+    ".zip",
+    ".csv",
+    ".trec",
+    ".run",
+    ".res",
+    ".txt",
+    ".tsv",
+    ".json",
+    ".jsonl",
+    ".parquet",
+}
 
 
 @dataclass(frozen=True)
@@ -29,13 +45,32 @@ class Inputs:
     names: Sequence[str] = ()
     qrels: Path | None = None
     input_format: str | None = None
+    input_columns: str | None = None
     qrels_format: str | None = None
     qrels_kind: Kind = "adhoc"
 
+    @property
+    def run_format(self) -> str | None:
+        """The format of the runs, perhaps with their columns."""
+        return column_format(self.input_format, self.input_columns)
+
     @cached_property
     def files(self) -> dict[str, Path]:
-        """The paths of the runs by name: see `name_runs`."""
-        return dict(zip(name_runs(self.runs, self.names), self.runs, strict=True))
+        """The paths of the runs by name: see `name_runs`. What a shell's <(…) writes is named after its tag."""
+        names = name_runs(self.runs, self.names)
+        if not self.names:
+            names = [self._tag(path) or name for path, name in zip(self.runs, names, strict=True)]
+            names = [f"{name}#{n}" if (n := names[:i].count(name) + 1) > 1 else name for i, name in enumerate(names)]
+        return dict(zip(names, self.runs, strict=True))
+
+    @cached_property
+    def _piped(self) -> dict[Path, Run]:
+        """The runs that can be read only once, but for standard input."""
+        piped = [path for path in self.runs if _is_pipe(path)]
+        return {path: read_run(path, format=self.run_format) for path in piped}
+
+    def _tag(self, path: Path) -> str | None:
+        return self._piped[path].name if path in self._piped else None
 
     def name_of(self, run: str | None) -> str | None:
         """The name of a run that was given by name or by path."""
@@ -54,14 +89,22 @@ class Inputs:
         open_run = read_run if hashed else as_run
         with progress("runs", quiet=quiet) as callback:
             for name, path in self.files.items():
-                read[name] = open_run(path, format=self.input_format)
+                read[name] = self._piped.get(path) or open_run(path, format=self.run_format)
                 if callback is not None:
                     callback(len(read), len(self.files))
         return read
 
     def open_runs(self) -> dict[str, RunSource]:
         """The runs, each read when it is needed."""
-        return {name: as_source(path, format=self.input_format) for name, path in self.files.items()}
+        return {name: self.open_run(path) for name, path in self.files.items()}
+
+    def open_run(self, path: Path) -> RunSource:
+        """One of the runs, read when it is needed."""
+        return as_source(self._piped.get(path, path), format=self.run_format)
+
+
+def _is_pipe(path: Path) -> bool:
+    return str(path) != "-" and path.is_fifo()
 
 
 @contextmanager

@@ -81,18 +81,26 @@ run = argument("RUN", "A run; - is standard input.")
 runs = argument("RUN...", "One or more runs; - is standard input.", into="runs")
 two_runs = argument("RUN...", "Two or more runs; - is standard input.", into="runs")
 
-input_format = option(
-    "--input-format FORMAT",
-    INPUT,
-    "The format of the runs: trec, msmarco, json, mteb (mteb:subset/split), sentence-transformers, reranker or "
-    "parquet.",
-    default_note="recognised from the content",
-    shell_complete=complete_from(lambda: FORMATS),
+input_format = apply_all(
+    option(
+        "--input-format FORMAT",
+        INPUT,
+        "The format of the runs: trec, msmarco, columns, json, mteb (mteb:subset/split), sentence-transformers, "
+        "reranker, rankings, rows or parquet.",
+        default_note="recognised from the content",
+        shell_complete=complete_from(lambda: FORMATS),
+    ),
+    option(
+        "--input-columns NAMES",
+        INPUT,
+        "The columns of the runs in their order, such as query,doc,score; - is a column to ignore.",
+        default_note="by a header, or where only one reading fits",
+    ),
 )
 qrels_format = option(
     "--qrels-format FORMAT",
     INPUT,
-    "The format of the judgments: trec, msmarco, beir, json or parquet.",
+    "The format of the judgments: trec, msmarco, beir, columns:query,doc,label, json, rankings, rows or parquet.",
     default_note="recognised from the content",
     shell_complete=complete_from(lambda: FORMATS),
 )

@@ -94,7 +94,7 @@ def stages(
     """
     with collect_warnings() as warned:
         costs, unused = (None, []) if cost is None else _costs_of_runs(read_costs(cost), inputs.files)
-        second, runs = tw.read_run(reference, format=inputs.input_format), inputs.read_runs(quiet=output.quiet)
+        second, runs = tw.read_run(reference, format=inputs.run_format), inputs.read_runs(quiet=output.quiet)
         with progress("sets", quiet=output.quiet) as callback:
             found = tw.stages(second, runs, depths, phi, costs, progress=callback, **how)
     output.show(found, [*warned, *unused], draw=found.plot.pareto)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers, ranges
 from tiewise.data.documents import Documents
-from tiewise.data.table import Row, Table, check_duplicates, check_mapping, check_numbers, pick_column
+from tiewise.data.table import Row, Table, check_duplicates, check_mapping, check_numbers, mapped_rows, pick_column
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
@@ -201,6 +201,8 @@ class Qrels(Table):
         if not has_subtopics(kind):
             return super().from_rows(rows)
         listing = list(rows)
+        if listing and isinstance(listing[0], Mapping):
+            return cls._from_named_subtopics(*mapped_rows(listing))
         columns = [list(column) for column in zip(*listing, strict=False)]
         if listing and hasattr(listing[0], "_fields"):
             named = dict(zip(listing[0]._fields, columns, strict=True))

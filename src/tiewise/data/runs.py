@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,12 +103,38 @@ class Run(Table):
     allows_infinity = True
 
     @classmethod
+    def from_rankings(cls, rankings: Mapping[Any, Iterable[Any]]) -> Self:
+        """A run from ordered lists of ids, best first, without scores: the score of a document is −rank.
+
+        A set, list or tuple inside a list is a tie group.
+
+        >>> Run.from_rankings({"q": ["d2", {"d1", "d3"}, "d4"]}).to_dict()
+        {'q': {'d2': -1.0, 'd1': -2.0, 'd3': -2.0, 'd4': -4.0}}
+        """
+        if not isinstance(rankings, Mapping):
+            raise InputError(f"A {type(rankings).__name__} is no set of rankings. Give {{query: [document, …]}}.")
+        table = {}
+        for query, ranking in rankings.items():
+            if isinstance(ranking, (str, bytes, AbstractSet, Mapping)) or not isinstance(ranking, Iterable):
+                raise InputError(f"query {query!r}: a {type(ranking).__name__} has no order. Give a list, best first.")
+            docs: dict[Any, float] = {}
+            for item in ranking:
+                group = sorted(item, key=str) if isinstance(item, AbstractSet) else item
+                rank = -1.0 - len(docs)
+                for doc in group if isinstance(group, (list, tuple)) else [item]:
+                    if doc in docs:
+                        raise InputError(f"query {query!r}: document {doc!r} appears twice. Keep one.")
+                    docs[doc] = rank
+            table[query] = docs
+        return cls.from_dict(table)
+
+    @classmethod
     def from_neighbors(
         cls,
         scores: Any,
         indices: Any,
         *,
-        metric: Metric = "ip",
+        metric: Metric | str | int = "ip",
         doc_ids: Any = None,
         query_ids: Any = None,
         k: int | None = None,
@@ -115,9 +142,11 @@ class Run(Table):
     ) -> Self:
         """A run from what an index of vectors returns: FAISS, usearch, hnswlib, cuVS, ScaNN.
 
-        - `scores`, `indices`: (queries, neighbours), best first, of NumPy or torch. Places with the index -1 are
-          padding; `counts` says how many places of each row are filled, if the index says so instead (usearch).
-        - `metric`: "l2" and "hamming" are distances. "ip" and "cosine" are scores in FAISS and distances in usearch and
+        - `scores`, `indices`: (queries, neighbours), best first, of NumPy or torch, or lists of any lengths. Places
+          with the index -1 are padding; `counts` says how many places of each row are filled, if the index says so
+          instead (usearch). Indices may be ids: text or UUIDs, with None as padding.
+        - `metric`: also as the libraries call it: "cos", "l2sq", "euclidean", faiss.METRIC_L2. "l2" and "hamming" are
+          distances. "ip" and "cosine" are scores in FAISS and distances in usearch and
           hnswlib: distances rise along a row. Of a distance d the score is -d, which keeps ties as they are.
         - `doc_ids`: the id of each row of the index; by default its number. `query_ids`: one for each row.
         - `k`: keep the first k neighbours and all that tie with the k-th. With more than k columns (k + 1 are enough)
@@ -141,6 +170,8 @@ class Run(Table):
             raise InputError(f"{found_ids}, for {count_noun(n, 'row')} of neighbours. Give one for each row.")
         if doc_ids is None:
             documents = Documents(*encode(found.document, "document"))
+        elif found.document.dtype == object:
+            raise InputError("The indices are ids already. Leave out doc_ids.")
         else:
             names = _id_column(doc_ids, "document")
             _check_range(found.document, found.offsets, len(names))

@@ -42,8 +42,11 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # The names of columns in data frames and Parquet files, ours first.
-QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id")
-DOC_NAMES = ("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id")
+QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id", "queryid", "question_id")
+DOC_NAMES = (
+    *("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id", "document_id"),
+    *("passage_id", "product_id"),
+)
 
 
 class Row(NamedTuple):
@@ -182,7 +185,13 @@ class Table:
 
     @classmethod
     def from_rows(cls, rows: Iterable[Any]) -> Self:
-        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`."""
+        """A table from ``(query, document, number)`` tuples, such as ir_measures' `ScoredDoc` and `Qrel`.
+
+        Rows may also be mappings with the names of columns, as in `from_frame`.
+        """
+        rows = list(rows)
+        if rows and isinstance(rows[0], Mapping):
+            return cls._from_named(*mapped_rows(rows))
         columns = list(zip(*rows, strict=False))
         if columns and len(columns) < 3:
             raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
@@ -328,6 +337,19 @@ class Table:
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
 
 
+def mapped_rows(rows: list[Any]) -> tuple[list[str], Callable[[str], Any]]:
+    """The names of the columns of rows that are mappings, and a function that fetches one of them."""
+
+    def fetch(name: str) -> list[Any]:
+        try:
+            return [row[name] for row in rows]
+        except (KeyError, TypeError, IndexError):
+            place = next(place for place, row in enumerate(rows) if not isinstance(row, Mapping) or name not in row)
+            raise InputError(f"row {place} has no {name!r}, which the first row has.") from None
+
+    return [name for name in rows[0] if isinstance(name, str)], fetch
+
+
 def _plain_columns(table: Mapping[Any, Any]) -> tuple[Floats, Codes] | None:
     """The numbers of a plain ``{query: {document: number}}`` and the offsets of its lists; None for other mappings."""
     module = native()
@@ -380,6 +402,13 @@ def _merge_lists(query: Codes, offsets: Codes) -> tuple[Codes, Codes]:
     """The query and the offsets of lists, where neighbours with the same query become one."""
     heads = np.flatnonzero(np.diff(query, prepend=-1))
     return query[heads], np.append(offsets[heads], offsets[-1])
+
+
+def swapped_message(cls: type[Table], evidence: str = "") -> str:
+    """The end of a message about a run in the place of judgments, or the reverse."""
+    found, expected = ("qrels", "a run") if cls.noun == "run" else ("a run", "qrels")
+    option = "; `tiewise audit` takes them as --qrels" if cls.noun == "run" else ""
+    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
 def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
@@ -31,6 +32,7 @@ except ImportError:  # Windows
     fcntl = None
 
 PathLike = str | os.PathLike[str]
+FileLike = PathLike | IO[Any]  # a path, or an open file
 CHUNK = 1 << 20  # bytes that are read at a time
 HEAD = 1 << 16  # bytes that are read first, from which the format is recognised
 SHARDED = "for shards of one run, use `tiewise evaluate --engine ray` or tiewise.adapters.ray"
@@ -38,6 +40,7 @@ COMPRESSED = (".gz", ".zst", ".bz2", ".xz")  # the suffixes of compressed files
 
 # The first bytes of compressed files and the modules that read them; the names of these formats.
 MAGIC = {b"\x1f\x8b": "zlib", b"BZh": "bz2", b"\xfd7zXZ\x00": "lzma", b"\x28\xb5\x2f\xfd": "zstandard"}
+ZIP = b"PK\x03\x04"
 OPEN_FILES = {"/dev/stdout": 1, "/dev/stderr": 2}
 METHODS = {"zlib": "gzip", "bz2": "bzip2", "lzma": "xz", "zstandard": "zstd"}
 
@@ -66,8 +69,12 @@ class Stream:
         self.n_raw = 0  # bytes read so far, before they are decompressed
         raw = self._raw(file)
         first = next(raw, b"")
+        zipped = first.startswith(ZIP)
+        if zipped:
+            raw = iter(_unzipped(b"".join([first, *raw]), name))
+            first = next(raw, b"")
         module = next((module for magic, module in MAGIC.items() if first.startswith(magic)), None)
-        self.compressed = module is not None
+        self.compressed = zipped or module is not None
         whole = chain([first], raw)
         self._plain = filter(None, whole if module is None else _decompressed(whole, module, name))
         self.head = b""  # enough to recognise the format
@@ -158,6 +165,30 @@ def _decompressed(raw: Iterable[bytes], module: str, name: str) -> Iterator[byte
         raise InputError(f"{name}: the {method} data stops before its end. Copy or create the file again.")
 
 
+def _unzipped(data: bytes, name: str) -> Iterator[bytes]:
+    """The bytes of the only file in a zip archive."""
+    from io import BytesIO
+    from zipfile import BadZipFile, ZipFile
+
+    try:
+        with ZipFile(BytesIO(data)) as archive:
+            members = [one.filename for one in archive.infolist() if not one.is_dir()]
+            files = [one for one in members if not one.startswith("__MACOSX/") and not one.endswith(".DS_Store")]
+            if any(one.startswith(("xl/", "word/")) for one in files):
+                raise InputError(f"{name}: is an Office document. Save the table as CSV.")
+            if len(files) != 1:
+                shown = ", ".join(files[:3]) + (" …" if len(files) > 3 else "")
+                raise InputError(f"{name}: has {len(files)} files ({shown}). Unzip it, and give one of them.")
+            n_plain = 0
+            with archive.open(files[0]) as file:
+                while chunk := file.read(CHUNK):
+                    n_plain += len(chunk)
+                    check_expansion(name, len(data), n_plain)
+                    yield chunk
+    except (BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as error:
+        raise InputError(f"{name}: the zip data cannot be read ({error}). Unzip it, or create it again.") from None
+
+
 def check_expansion(name: str, compressed: int, plain: int) -> None:
     """Refuse data that grow too much when they are decompressed; both sizes are in bytes.
 
@@ -184,8 +215,19 @@ def _decompressor(module: str) -> tuple[Callable[[], Any], type[Exception]]:
 
 
 @contextmanager
-def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> Iterator[Stream]:
-    """The stream of a file, or of standard input for ``-``; `name` is for messages, `hashed` computes the SHA-256."""
+def opened(path: FileLike, *, name: str | None = None, hashed: bool = True) -> Iterator[Stream]:
+    """The stream of a file, or of standard input for ``-``; `name` is for messages, `hashed` computes the SHA-256.
+
+    An open file of text or bytes is read from where it stands.
+    """
+    if not isinstance(path, (str, os.PathLike)):
+        from io import BytesIO
+
+        given, data = name_of_file(path), path.read()
+        if not isinstance(data, (str, bytes, bytearray)):
+            raise InputError(f"{given}: reading it gives a {type(data).__name__}, neither text nor bytes.")
+        yield Stream(given, BytesIO(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data), hashed)
+        return
     path = os.fspath(path)
     name = "stdin" if path == "-" else name or path
     if "\n" in path or "\0" in path:
@@ -204,6 +246,12 @@ def opened(path: PathLike, *, name: str | None = None, hashed: bool = True) -> I
         raise InputError(f"{name}: is a folder. Give a file in it; or, {SHARDED}.") from None
     except OSError as error:
         raise InputError(f"{name}: cannot be read ({error.strerror or error}).") from None
+
+
+def name_of_file(file: Any) -> str:
+    """The name of an open file for messages."""
+    name = getattr(file, "name", None)
+    return name if isinstance(name, str) else "the open file"
 
 
 @contextmanager

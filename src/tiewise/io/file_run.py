@@ -17,7 +17,7 @@ from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread, opened
-from tiewise.io.formats import Layout, detect_layout
+from tiewise.io.formats import Layout, check_format, detect_layout
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import Problems, find_not_utf8, line_blocks, list_blocks, parse, reader
@@ -33,6 +33,7 @@ class FileRun(StreamedRun):
 
     def __init__(self, path: str, format: str | None):
         self._file, self._format, self._name = Reread(path), format, path
+        self._columns = check_format(Run, format)
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
         self._first_trend: Trend | None = None  # of the first lists along their ranks, if lists do not fall
@@ -80,9 +81,10 @@ class FileRun(StreamedRun):
 
         def read() -> Iterator[Any]:
             with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
-                layout, blocks = detect_layout(Run, split(stream.chunks(), stream.name), self._format, stream.name)
+                blocks = line_blocks(stream.chunks(), stream.name)
+                layout, blocks = detect_layout(Run, blocks, *self._columns, stream.name)
                 yield layout
-                yield from blocks
+                yield from split(blocks, stream.name)
 
         found = read()
         return next(found), found

@@ -11,9 +11,19 @@ from typing import NamedTuple
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.runs import Run
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError
 from tiewise.io.compression import HEAD
+from tiewise.io.text_columns import (
+    ColumnOrder,
+    check_labels,
+    check_names,
+    find_columns,
+    named_columns,
+    names_columns,
+    rewrite,
+    split_line,
+)
 
 
 class Format(NamedTuple):
@@ -28,13 +38,17 @@ FORMATS = {
     "trec": Format("lines"),
     "msmarco": Format("lines", subtopics=False),
     "beir": Format("lines", "qrels", subtopics=False),
+    "columns": Format("lines", subtopics=False),
     "json": Format("documents"),
     "mteb": Format("documents", "run"),
     "sentence-transformers": Format("documents", "run"),
     "reranker": Format("documents", "run"),
+    "rankings": Format("documents"),
+    "rows": Format("documents"),
     "parquet": Format("parquet"),
 }
 BOM = b"\xef\xbb\xbf"
+SAMPLE = HEAD  # bytes from the first row on that show which column is which
 MAX_COLUMNS = 100  # more columns of a malformed line are not counted
 # The start of JSON, well-formed or not. An id in a TREC file may start with a bracket too.
 JSON = re.compile(rb"""\s*(?:\{\s*(?:["'}]|$)|\[\s*(?:["'\[{\]]|[-\d.]+\s*,|$))""")
@@ -89,11 +103,13 @@ class Layout:
 
 TREC_RUN = Layout("trec", ("query", "Q0", "document", "rank", "score", "tag"), Run.nan_advice)
 MSMARCO_RUN = Layout("msmarco", ("query", "document", "rank"), Run.nan_advice)
+COLUMNS_RUN = Layout("columns", ("query", "document", "score"), Run.nan_advice)
+RANKED_RUN = Layout("columns", ("query", "document", "rank", "score"), Run.nan_advice)
 TREC_QRELS = Layout("trec", ("query", "iteration", "document", "label"), Qrels.nan_advice)
 MSMARCO_QRELS = Layout("msmarco", ("query", "document", "label"), Qrels.nan_advice)
 DIVERSITY_QRELS = Layout("trec", ("query", "subtopic", "document", "label"), Qrels.nan_advice)
 LAYOUTS: dict[type[Table], tuple[Layout, ...]] = {
-    Run: (TREC_RUN, MSMARCO_RUN),
+    Run: (TREC_RUN, MSMARCO_RUN, COLUMNS_RUN, RANKED_RUN),
     # MS MARCO publishes judgments in four columns and in three.
     Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), replace(MSMARCO_QRELS, format="beir")),
 }
@@ -131,20 +147,15 @@ def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> 
     name, _, part = format.partition(":")
     if name not in FORMATS:
         raise InputError(f"Unknown format {format!r}. Use one of {', '.join(FORMATS)}, or none to have it recognised.")
-    if part and name != "mteb":
+    if part and name not in ("mteb", "columns"):
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
+    if name == "columns":
+        check_names(cls, part)
     if FORMATS[name].only not in ("", cls.noun):
         raise InputError(f"Format {name!r} holds {swapped_message(cls)}")
     if has_subtopics(kind) and not FORMATS[name].subtopics:
         raise InputError(f"Format {name!r} has no subtopics. For diversity, use 'trec', 'json' or 'parquet'.")
     return name, part
-
-
-def swapped_message(cls: type[Table], evidence: str = "") -> str:
-    """The end of a message about a run in the place of judgments, or the reverse."""
-    found, expected = ("qrels", "a run") if cls is Run else ("a run", "qrels")
-    option = "; `tiewise audit` takes them as --qrels" if cls is Run else ""
-    return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
 def detect_family(format: str | None, head: bytes, name: str) -> str:
@@ -162,30 +173,42 @@ def detect_family(format: str | None, head: bytes, name: str) -> str:
 
 
 def detect_layout(
-    cls: type[Table], blocks: Iterable[bytes], format: str | None, name: str, kind: Kind = "adhoc"
+    cls: type[Table], blocks: Iterable[bytes], format: str | None, part: str, name: str, kind: Kind = "adhoc"
 ) -> tuple[Layout, Iterator[bytes]]:
-    """The layout of a text file, and its blocks without byte-order mark and header."""
+    """The layout of a text file, and its blocks of whole lines without byte-order mark and header.
+
+    If the columns are in another order than that of a layout, the blocks are those of rewritten lines.
+    """
     blocks = iter(blocks)
     skipped: list[int] = []  # the lines of blocks without rows
     for block in blocks:
         if not skipped and bytes(block[: len(BOM)]) == BOM:
             block = block[len(BOM) :]
-        if match := _find_row(block):
-            before, line = bytes(block[: match.start()]), match.group().strip()
-            number = sum(skipped) + before.count(b"\n") + 1
-            layout, is_header = _layout_of_line(cls, line, format, f"{name}:{number}", kind)
-            ahead = [block]
-            if is_header:  # an empty line replaces it, which keeps the line numbers
-                ahead = [before + bytes(block[match.end() :])]
-            elif "tag" in layout.columns:
-                second = _find_row(block[match.end() :])
-                while not second and (more := next(blocks, None)) is not None:
-                    ahead.append(more)
-                    second = _find_row(more)
-                layout = _add_tag(layout, line, second.group() if second else b"")
-            return layout, chain((b"\n" * lines for lines in skipped), ahead, blocks)
-        skipped.append(bytes(block).count(b"\n"))
+        match = _find_row(block)
+        if match is None:
+            skipped.append(bytes(block).count(b"\n"))
+            continue
+        ahead = [block[match.start() :]]
+        while sum(map(len, ahead)) < SAMPLE and (more := next(blocks, None)) is not None:
+            ahead.append(more)
+        before = bytes(block[: match.start()])
+        number = sum(skipped) + before.count(b"\n") + 1
+        where = f"{name}:{number}"
+        layout, order = _find_layout(cls, _sample(ahead), match.group().strip(), format, part, where, kind)
+        lines = chain([b"\n" * (sum(skipped)) + before], ahead, blocks)
+        if order is not None and order.is_rewritten:
+            return layout, rewrite(filter(None, lines), order, name)
+        if order is not None and order.has_header:  # an empty line replaces it, which keeps the line numbers
+            ahead[0] = ahead[0][match.end() - match.start() :]
+        return layout, filter(None, lines)
     raise InputError(f"{name}: {'has no rows' if skipped else 'is empty'}. Expected {_expected(cls, kind)}.")
+
+
+def _sample(blocks: Iterable[bytes]) -> bytes:
+    """Whole lines of the beginning, the same for blocks of any size."""
+    sample = b"".join(map(bytes, blocks))
+    end = sample.rfind(b"\n", 0, SAMPLE) + 1 if len(sample) > SAMPLE else 0
+    return sample[:end] if end else sample
 
 
 def _find_row(block: bytes) -> re.Match[bytes] | None:
@@ -205,33 +228,62 @@ def _add_tag(layout: Layout, first: bytes, second: bytes) -> Layout:
     return replace(layout, tag=b"".join(kept[width - 1 : width]))
 
 
-def _layout_of_line(cls: type[Table], line: bytes, format: str | None, where: str, kind: Kind) -> tuple[Layout, bool]:
-    """The layout of a file's first line, and whether that line is a header."""
+def _find_layout(
+    cls: type[Table], sample: bytes, line: bytes, format: str | None, part: str, where: str, kind: Kind
+) -> tuple[Layout, ColumnOrder | None]:
+    """The layout of a file from its first rows, and its columns if a header or an option, or all rows, say them."""
     if has_inner_return(line):
         raise InputError(f"{where}: {RETURN_ADVICE}")
+    if format == "columns":
+        return _layout_of_columns(cls, named_columns(cls, part, sample, where))
     words = [word[:HEAD].lower().decode(errors="replace") for word in split_cells(line)]
     is_header = len(words) > 2 and words[0] in QUERY_NAMES and words[1] in DOC_NAMES
-    tsv = format in ("msmarco", "beir") or is_header or len(words) not in (4, 6)
+    if format is None and not has_subtopics(kind) and not _is_usual(cls, line, words):
+        order = find_columns(cls, sample, where)
+        if order is not None:
+            return _layout_of_columns(cls, order)
+    tsv = format in ("msmarco", "beir") or len(words) not in (4, 6)
     is_trec = cls is Run and format is None and len(words) > 6 and not INTEGER.fullmatch(line.split(b"\t")[-1].strip())
     width = 3 if tsv and line.count(b"\t") == 2 and not is_trec else len(words)
-    if is_header and cls is Run and format is None:
-        raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")
-    accepted = "beir" if is_header and format is None else format
-    candidates = [layout for layout in _layouts(cls, kind) if accepted in (None, layout.format)]
+    candidates = [layout for layout in _layouts(cls, kind) if format in (None, layout.format)]
     fitting = [layout for layout in candidates if width == len(layout.columns)] or [
         layout for layout in candidates if "tag" in layout.columns and len(layout.split(line)) == len(layout.columns)
     ]
     if not fitting and width == (4 if cls is Run else 6):
         raise InputError(f"{where}: looks like {swapped_message(cls, describe_width(width))}")
-    if not fitting and len(words) < 3 and line.count(b",") > 1:
-        raise InputError(f"{where}: the columns are separated by commas. Use blanks or tabs: tr , '\\t' < FILE")
     if not fitting and format is None:
-        text = line[:60].decode(errors="replace")
-        raise InputError(
-            f"{where}: {describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls, kind)}."
-        )
+        raise InputError(f"{where}: {_describe_misfit(cls, line, width, kind)}")
     layout = (fitting or candidates)[0]
-    return replace(layout, tabs=len(layout.columns) == 3 and b"\t" in line), is_header
+    if cls is Qrels and format is None and len(layout.columns) == 3:
+        check_labels(sample, where)
+    if "tag" in layout.columns:
+        second = _find_row(sample[len(line) :])
+        layout = _add_tag(layout, line, second.group() if second else b"")
+    tabs = len(layout.columns) == 3 and b"\t" in line
+    header = ColumnOrder(layout.columns, "\t" if tabs else "", has_header=True) if is_header else None
+    return replace(layout, tabs=tabs), header
+
+
+def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:
+    """Whether a line is one of TREC's between blanks, or has the three columns of judgments."""
+    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in ("\t", ",", ";", "|")):
+        return False
+    if cls is Qrels:
+        return len(words) in (3, 4, 6) and line.count(b",") < 2
+    return len(words) == 6 or (len(words) > 6 and len(TREC_RUN.split(line)) == 6)
+
+
+def _describe_misfit(cls: type[Table], line: bytes, width: int, kind: Kind) -> str:
+    text = line[:60].decode(errors="replace")
+    return f"{describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls, kind)}."
+
+
+def _layout_of_columns(cls: type[Table], order: ColumnOrder) -> tuple[Layout, ColumnOrder]:
+    """The layout of columns that are known, and these."""
+    layout = next(one for one in LAYOUTS[cls] if one.columns == order.columns)
+    tabs, named = order.is_rewritten or order.separator == "\t", order.is_rewritten or order.has_header
+    usual = layout.format if not named else "beir" if layout in LAYOUTS[Qrels] and not order.is_rewritten else "columns"
+    return replace(layout, tabs=tabs, format=usual), order
 
 
 def _expected(cls: type[Table], kind: Kind) -> str:

@@ -9,11 +9,16 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from tiewise.errors import InputError
-from tiewise.io.reranker_responses import EXPECTED, is_response, read_response
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.data.table import Table, swapped_message
+from tiewise.errors import InputError, prefix_errors
+from tiewise.io.rankings import as_table, find_list, find_query, is_row, read_ranking, rows_of_columns
+from tiewise.io.reranker_responses import EXPECTED, is_response, is_scored_part, read_response
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
+RANKING = '{"query_id": …, "candidates": [{"docid": …, "score": …}, …]}'
 PREDICTION = '{"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}'
 # Only a number with such an exponent or as many digits can overflow; checking each number takes time.
 HUGE = re.compile(r"[eE]\+?\d{3}|\d{200}")
@@ -26,17 +31,15 @@ Value = tuple[Any, str]  # a JSON value, and where it begins: the name of the fi
 
 
 def read_document(
-    data: bytes, format: str | None, part: str, name: str, *, subtopics: bool = False
-) -> tuple[str, Mapping[Any, Any]]:
-    """The format of a JSON document and its table; `part` selects a subset and a split of MTEB's predictions.
+    cls: type[Table], data: bytes, format: str | None, part: str, name: str
+) -> tuple[str, Mapping[Any, Any] | list[Any]]:
+    """The format of a JSON document, and its table or its rows; `part` selects a subset and a split of MTEB's files.
 
-    With `subtopics`, documents may have ``{subtopic: number}`` instead of a number.
-
-    >>> read_document(b'{"q1": {"d1": 0.5}}', None, "", "run.json")
+    >>> read_document(Run, b'{"q1": {"d1": 0.5}}', None, "", "run.json")
     ('json', {'q1': {'d1': 0.5}})
     """
-    format, table = _find_table(_parse_values(data, name), format, part, name, subtopics)
-    if b"true" in data or b"false" in data:  # perhaps in an id
+    format, table = _find_table(cls, _parse_values(data, name), format, part, name)
+    if isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
         _refuse_booleans(table, name)
     return format, table
 
@@ -51,24 +54,62 @@ def estimate_memory(data: bytes) -> int:
 
 
 def _find_table(
-    values: list[Value], format: str | None, part: str, name: str, subtopics: bool
-) -> tuple[str, Mapping[Any, Any]]:
+    cls: type[Table], values: list[Value], format: str | None, part: str, name: str
+) -> tuple[str, Mapping[Any, Any] | list[Any]]:
     if not values:
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
-    format = format or _detect_format(document)
+    if isinstance(document, list) and len(values) == 1:  # all queries in one list
+        if format is None and document and all(isinstance(row, list) and len(row) == 3 for row in document):
+            return "rows", document
+        if all(isinstance(value, dict) for value in document):
+            values = [(value, name) for value in document] or values
+        document = values[0][0]
+    format = format or _detect_format(cls, document, len(values))
+    if format == "rows":
+        return format, [_check_row(cls, value, where) for value, where in values]
     if format in LIST_READERS:
-        return format, read_lists(values, LIST_READERS[format])
+        if cls is Qrels and format != "rankings":
+            raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
+        return format, read_lists(cls, values, LIST_READERS[format])
     if len(values) > 1:
         raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
         raise InputError(f"{name}: is a JSON {TYPE_NAMES.get(type(document), 'number')}. Expected {SHAPE}.")
     if format == "mteb":
         return format, _select_part({key: value for key, value in document.items() if key != META}, part, name)
-    for query, docs in () if subtopics else document.items():
+    with prefix_errors(name):
+        if (rows := rows_of_columns(cls, document)) is not None:
+            return "rows", rows
+        document = as_table(cls, _unwrap_table(cls, document))
+    for query, docs in () if cls is Qrels else document.items():
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
     return format, document
+
+
+def _unwrap_table(cls: type[Table], document: dict[str, Any]) -> Mapping[Any, Any]:
+    """The table in a document: the evaluations of Elasticsearch, and the judgments that LlamaIndex writes."""
+    if isinstance(document.get("details"), dict) and "metric_score" in document:
+        return document["details"]
+    if isinstance(document.get("relevant_docs"), dict) and isinstance(document.get("queries"), dict):
+        if cls is Run:
+            raise InputError(f"looks like {swapped_message(cls, 'relevant_docs')}")
+        return document["relevant_docs"]
+    if isinstance(document.get("requests"), list) and cls is Qrels:
+        return {one.get("id"): one for one in document["requests"] if isinstance(one, dict)}
+    if find_list(document) is not None:
+        raise InputError(
+            "is a ranking without the id of its query. Write {query: ranking}, or one line for each query: "
+            '{"query_id": …, "response": …}.'
+        )
+    return document
+
+
+def _check_row(cls: type[Table], value: Any, where: str) -> Any:
+    if not is_row(cls, value):
+        raise InputError(f"{where}: expected a row, {{query_id: …, doc_id: …, {cls.value_names[0]}: …}}.")
+    return value
 
 
 def _refuse_booleans(table: Mapping[Any, Any], name: str) -> None:
@@ -80,19 +121,34 @@ def _refuse_booleans(table: Mapping[Any, Any], name: str) -> None:
                 raise InputError(f"{name}: {found}, not a number. Write 1 or 0.")
 
 
-def _detect_format(document: Any) -> str:
+def _detect_format(cls: type[Table], document: Any, n_values: int) -> str:
     if isinstance(document, dict) and META in document:
         parts = [value for key, value in document.items() if key != META] or [document[META]]
         scores = any(isinstance(one, (int, float)) for part in parts if isinstance(part, dict) for one in part.values())
         return "json" if scores else "mteb"  # a query may have that id, too
+    if is_row(cls, document):
+        return "rows"
     return next((name for name, reader in LIST_READERS.items() if reader.matches(document)), "json")
 
 
 def _is_prediction(value: Any) -> bool:
-    return isinstance(value, dict) and "query_id" in value and isinstance(value.get("results"), list)
+    results = value.get("results") if isinstance(value, dict) and "query_id" in value else None
+    return isinstance(results, list) and all(isinstance(one, dict) and "corpus_id" in one for one in results[:1])
 
 
-def _read_prediction(value: Any) -> tuple[Any, dict[Any, Any]]:
+def _is_ranking(value: Any) -> bool:
+    return isinstance(value, dict) and find_query(value) is not None and find_list(value) is not None
+
+
+def _read_ranking(cls: type[Table], value: Any) -> tuple[Any, Mapping[Any, Any]]:
+    """The ranking of a query with the names of many tools: rank_llm, RankGPT, Anserini, DPR."""
+    query = find_query(value) if isinstance(value, dict) else None
+    if query is None:
+        raise ValueError(f"expected {RANKING}.")
+    return query, read_ranking(cls, value)
+
+
+def _read_prediction(cls: type[Table], value: Any) -> tuple[Any, dict[Any, Any]]:
     """The ranking of a query that sentence-transformers wrote."""
     try:
         query, results = value["query_id"], value["results"]
@@ -108,7 +164,7 @@ class ListReader(NamedTuple):
     """How to read a value that is the ranking of one query."""
 
     matches: Callable[[Any], bool]  # whether a value looks like one
-    read: Callable[[Any], tuple[Any, dict[Any, Any]]]  # the query, and the score of each document
+    read: Callable[[Any, Any], tuple[Any, Mapping[Any, Any]]]  # the query, and the score of each document
     expected: str  # what it looks like, for messages
 
 
@@ -116,19 +172,21 @@ class ListReader(NamedTuple):
 LIST_READERS = {
     "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "reranker": ListReader(is_response, read_response, EXPECTED),
+    "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 
 
-def read_lists(values: Iterable[Value], reader: ListReader) -> Mapping[Any, Any]:
-    """The table of values that hold one ranking each."""
-    table: dict[Any, dict[Any, Any]] = {}
+def read_lists(cls: type[Table], values: Iterable[Value], reader: ListReader) -> Mapping[Any, Any]:
+    """The table of values that hold one ranking each. Responses for other documents of a query are added to it."""
+    table: dict[Any, Mapping[Any, Any]] = {}
     problems: list[str] = []
     for value, where in values:
         try:
-            query, docs = reader.read(value)
-            if query in table:
-                raise ValueError(f"query {query!r} appears twice in the run. Keep one of the lines.")
-            table[query] = docs
+            query, docs = reader.read(cls, value)
+            before = table.get(query, {})
+            if query in table and not (is_scored_part(value) and before.keys().isdisjoint(docs)):
+                raise ValueError(f"query {query!r} appears twice in the {cls.noun}. Keep one of the lines.")
+            table[query] = {**before, **docs} if before else docs
         except TypeError:  # an id that is a list or an object
             problems.append(f"{where}: expected {reader.expected}, where an id is text or a whole number.")
         except ValueError as error:
@@ -153,7 +211,8 @@ def _select_part(document: Mapping[str, Any], part: str, name: str) -> Mapping[A
     first = next(iter(tables))
     if (part and part not in tables) or (not part and len(tables) > 1):
         found = f"has no part {part!r}, but" if part else f"has {len(tables)} parts,"
-        raise InputError(f"{name}: {found} {', '.join(tables)}. Pick one, such as format='mteb:{first}'.")
+        pick = f"--input-format mteb:{first} (in Python, format='mteb:{first}')"
+        raise InputError(f"{name}: {found} {', '.join(tables)}. Pick one: {pick}.")
     return tables[part or first]
 
 

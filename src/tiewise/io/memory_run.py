@@ -18,6 +18,7 @@ from tiewise.data.native import native
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.io import streaming
+from tiewise.io.rankings import as_table, rows_of_columns
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
 from tiewise.io.text import reader
 from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
@@ -106,10 +107,13 @@ class DictRun(RunSource):
 
     def rows(self) -> Run:
         """The same run as columns."""
-        return Run.from_dict(self._table)
+        rows = rows_of_columns(Run, self._table)
+        return Run.from_dict(as_table(Run, self._table)) if rows is None else Run.from_rows(rows)
 
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
+        if rows_of_columns(Run, self._table) is not None:  # of pandas, by its default
+            return count_lists(self.rows(), request)
         is_plain = request.score_dtype is None and not request.judged_only and request.scores is None
         if is_plain and not request.fingerprint_limit and "rank" not in request.orders:
             with suppress(UnicodeEncodeError):  # of an id with a lone surrogate, which has no UTF-8

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -11,22 +11,23 @@ from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.source import Source
-from tiewise.data.table import Table
+from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
-from tiewise.io.compression import PathLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import check_format, detect_family, detect_layout, swapped_message
+from tiewise.io.compression import FileLike, Reread, Stream, check_expansion, opened
+from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout
 from tiewise.io.text import line_blocks, read_columns
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 
-def read_run(path: PathLike, *, format: str | None = None) -> Run:
-    """The run in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
+def read_run(path: FileLike, *, format: str | None = None, input_columns: str | Sequence[str] | None = None) -> Run:
+    """The run in a file, plain or compressed (.gz, .zst, .bz2, .xz, .zip); ``-`` reads standard input.
 
     The format is recognised from the content: TREC's six columns, MS MARCO's three (query, document, rank, which
-    becomes the score −rank), JSON, the predictions of MTEB or sentence-transformers, responses of rerankers, or
-    Parquet. `format` forces one of ``trec``, ``msmarco``, ``json``, ``mteb``, ``sentence-transformers``, ``reranker``,
-    ``parquet``; ``mteb:default/test`` picks a subset and a split.
+    becomes the score −rank), other columns, JSON, the predictions of MTEB or sentence-transformers, rankings and
+    responses of rerankers, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``columns``, ``json``, ``mteb``,
+    ``sentence-transformers``, ``reranker``, ``rankings``, ``rows``, ``parquet``; ``mteb:default/test`` picks a subset
+    and a split. `input_columns` names the columns of a file of text: ``"query,doc,score"``. An open file is read, too.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"
@@ -35,14 +36,28 @@ def read_run(path: PathLike, *, format: str | None = None) -> Run:
     >>> run, run.name, run.to_dict()
     (<Run: 1 query, 2 rows>, 'bm25', {'q1': {'d1': 0.5, 'd2': 0.25}})
     """
-    return read_table(Run, path, format)
+    return read_table(Run, path, column_format(format, input_columns))
 
 
-def read_qrels(path: PathLike, *, format: str | None = None, kind: Kind = "adhoc") -> Qrels:
-    """The judgments in a file, plain or compressed (.gz, .zst, .bz2, .xz); ``-`` reads standard input.
+def column_format(format: str | None, input_columns: str | Sequence[str] | None) -> str | None:
+    """The format of columns that are named; the given one if they are not.
+
+    >>> column_format(None, ["query", "doc", "score"])
+    'columns:query,doc,score'
+    """
+    if input_columns is None:
+        return format
+    if format not in (None, "columns"):
+        raise InputError(f"Format {format!r} has its own columns. Leave out one of them.")
+    return f"columns:{input_columns if isinstance(input_columns, str) else ','.join(input_columns)}"
+
+
+def read_qrels(path: FileLike, *, format: str | None = None, kind: Kind = "adhoc") -> Qrels:
+    """The judgments in a file, plain or compressed (.gz, .zst, .bz2, .xz, .zip); ``-`` reads standard input.
 
     The format is recognised from the content: TREC's four columns, three columns (query, document, label) with BEIR's
-    header or without, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``, ``json``, ``parquet``.
+    header or without, other columns, JSON, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``beir``,
+    ``json``, ``rankings``, ``rows``, ``parquet``; ``columns:query,doc,label`` names the columns.
 
     With ``kind="diversity"`` TREC's second column is the subtopic for which a document was judged; else it is ignored.
     JSON has ``{query: {document: {subtopic: label}}}`` then, and Parquet a column ``subtopic`` or ``iteration``.
@@ -62,11 +77,11 @@ def read_qrels(path: PathLike, *, format: str | None = None, kind: Kind = "adhoc
 
 
 def read_table(
-    cls: type[AnyTable], path: PathLike, format: str | None, *, hashed: bool = True, kind: Kind = "adhoc"
+    cls: type[AnyTable], path: FileLike, format: str | None, *, hashed: bool = True, kind: Kind = "adhoc"
 ) -> AnyTable:
     """A run or judgments in a file. Without `hashed` its SHA-256 is computed when it is first asked for."""
     format, part = check_format(cls, format, kind)
-    file = None if hashed else Reread(os.fspath(path))
+    file = None if hashed or not isinstance(path, (str, os.PathLike)) else Reread(os.fspath(path))
     with opened(path, hashed=file is None) as stream:
         name = stream.name
         read = READERS[detect_family(format, stream.head, name)]
@@ -85,7 +100,7 @@ def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, part: s
         parts: Iterable[bytes] = filter(None, [stream.read()])
     else:
         parts = line_blocks(stream.chunks(), stream.name)
-    layout, blocks = detect_layout(cls, parts, format, stream.name, kind)
+    layout, blocks = detect_layout(cls, parts, format, part, stream.name, kind)
     found = read_columns(blocks, layout, stream.name)
     columns: tuple[Any, ...] = (found.lists, found.queries, found.documents, found.value)
 
@@ -110,11 +125,11 @@ def _read_documents(
 
     data = stream.read()
     check_expansion(stream.name, stream.n_raw, estimate_memory(data))
-    format, rows = read_document(data, format, part, stream.name, subtopics=cls is Qrels)
-    if cls is Qrels and format != "json":
+    format, table = read_document(cls, data, format, part, stream.name)
+    if cls is Qrels and FORMATS[format].only == "run":
         raise InputError(f"{stream.name}: looks like {swapped_message(cls, format)}")
     with prefix_errors(stream.name):
-        return format, cls.from_dict(rows)
+        return format, cls.from_rows(table) if isinstance(table, list) else cls.from_dict(table)
 
 
 def _read_parquet(

@@ -4,102 +4,258 @@ A line has the id of the query, the ids of the documents in the order of the req
 
     {"query_id": "q1", "doc_ids": ["d7", "d2"], "response": {"results": [{"index": 1, "relevance_score": 0.98}, …]}}
 
-Cohere, Jina, Voyage and vLLM answer with ``results`` or ``data``, text-embeddings-inference (TEI) with a list. Log-
-probabilities of yes and no become log-odds: their difference does not level off, as the probability of yes does.
+Where each document was asked for alone, ``response`` is a list, or a line has one ``doc_id``. Log-probabilities of yes
+and no become log-odds: their difference does not level off, as the probability of yes does. A listwise reranker answers
+with an order; the score of a document is −rank then.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
-from math import inf
+from math import inf, log
 from typing import Any
 
-import numpy as np
+from tiewise.data.table import Table
+from tiewise.io.rankings import find_list, read_ranking
+from tiewise.io.token_logprobs import find_answers, is_generation, log_odds, read_number
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
-LISTS = ("results", "data")
-SCORES = ("relevance_score", "score")
+QUERY_NAMES = ("query_id", "qid", "q_id", "query-id")
+#: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
+LISTS = ("results", "data", "rankings", "records", "rerank")
+SCORES = ("relevance_score", "score", "logit", "relevanceScore")
+INDEXES = ("index", "corpus_id")
+ORDERS = ("permutation", "order")
+#: The labels of two classes; models without names for them have LABEL_0 and LABEL_1.
+POSITIVE = ("yes", "true", "relevant", "label_1", "positive")
+NEGATIVE = ("no", "false", "irrelevant", "not_relevant", "label_0", "negative")
+#: An order of passages as RankGPT and RankLLM write it.
+CHAIN = re.compile(r"\[(?:\d+|[A-Z])\](?:\s*>\s*\[(?:\d+|[A-Z])\])+")
+MARK = re.compile(r"\[(\d+|[A-Z])\]")
 
 
 def is_response(document: Any) -> bool:
     """Whether a JSON value is a line of responses."""
-    return isinstance(document, Mapping) and "query_id" in document and "response" in document
+    has_query = isinstance(document, Mapping) and any(name in document for name in QUERY_NAMES)
+    return has_query and ("response" in document or "responses" in document)
 
 
-def read_response(line: Any) -> tuple[Any, dict[Any, Any]]:
+def is_scored_part(line: Any) -> bool:
+    """Whether a line has scores of named documents, so that other lines may have those of others."""
+    return is_response(line) and ("doc_id" in line or "doc_ids" in line) and _find_order(_response(line)) is None
+
+
+def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     """The query of a line, and the score of each document. A ValueError says what is wrong.
 
-    >>> read_response({"query_id": "q", "doc_ids": ["a", "b"], "response": [{"index": 1, "score": 0.9}]})
+    >>> from tiewise import Run
+    >>> read_response(Run, {"query_id": "q", "doc_ids": ["a", "b"], "response": [{"index": 1, "score": 0.9}]})
     ('q', {'b': 0.9})
     >>> item = {"index": 0, "logprobs": {"Yes": -0.5, "No": -1.5}}
-    >>> read_response({"query_id": "q", "response": {"data": [item]}})
+    >>> read_response(Run, {"query_id": "q", "response": {"data": [item]}})
     ('q', {'0': 1.0})
+    >>> read_response(Run, {"query_id": "q", "doc_ids": ["a", "b"], "response": "[2] > [1]"})
+    ('q', {'b': -1.0, 'a': -2.0})
     """
     if not is_response(line):
         raise ValueError(f"expected {EXPECTED}.")
-    docs, names = {}, line.get("doc_ids")
+    query, response = next(line[name] for name in QUERY_NAMES if name in line), _response(line)
+    names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids")
     if names is not None and not isinstance(names, list):
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
-    for item in _items(line["response"]):
-        index = item.get("index") if isinstance(item, Mapping) else None
-        if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-            raise ValueError("a result has no index, the number of its document in the request, counted from 0.")
-        if names is not None and index >= len(names):
+    if (order := _find_order(response)) is not None:
+        return query, _rank(order, names)
+    if isinstance(response, Mapping) and _is_search(response):
+        return query, read_ranking(cls, response)
+    docs: dict[Any, Any] = {}
+    for index, score in _scores(response, names):
+        if isinstance(index, int) and names is not None and index >= len(names):
             raise ValueError(f"a result has index {index}, but there are {len(names)} doc_ids. Give all, in order.")
-        doc = str(index) if names is None else names[index]
+        doc = index if isinstance(index, str) else str(index) if names is None else names[index]
+        if names is not None and doc not in names:
+            raise ValueError(f"a result has the id {doc!r}, which is none of the doc_ids.")
         if doc in docs:
             raise ValueError(f"document {doc!r} appears twice. Keep one.")
-        docs[doc] = _score(item)
-    return line["query_id"], docs
+        docs[doc] = score
+    return query, docs
 
 
-def _items(response: Any) -> list[Any]:
-    """The results of a response."""
-    if isinstance(response, Mapping):
-        response = next((response[name] for name in LISTS if name in response), response)
-    if not isinstance(response, list):
-        keys = f" It has: {', '.join(map(repr, response))}." if isinstance(response, Mapping) else ""
-        raise ValueError(f"the response has no list of results; is it an error message?{keys} Ask again.")
+def _response(line: Mapping[str, Any]) -> Any:
+    """The response of a line, without what a client or a batch puts around it."""
+    response = line.get("response", line.get("responses"))
+    for name in ("body", "output"):
+        inner = response.get(name) if isinstance(response, Mapping) else None
+        if isinstance(inner, Mapping):
+            response = inner
     return response
+
+
+def _is_search(response: Mapping[str, Any]) -> bool:
+    """Whether this is the response of a search engine: its list has ids of documents, and no indexes."""
+    located = None if is_generation(response) else find_list(response)
+    items = located[0] if located else []
+    return bool(items) and all(isinstance(item, Mapping) and "index" not in item for item in items)
+
+
+def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]:
+    """The index of each document, or its id, and its score."""
+    if isinstance(response, Mapping) and is_generation(response):
+        answers = find_answers(response)
+        _check_count(len(answers), names)
+        yield from ((index, log_odds(one.logprobs, one.token)) for index, one in answers.items())
+        return
+    if isinstance(response, Mapping):
+        found = next((response[name] for name in (*LISTS, "scores") if name in response), None)
+        if not isinstance(found, list):
+            keys = ", ".join(map(repr, response))
+            raise ValueError(f"the response has no list of results; is it an error message? It has: {keys}. Ask again.")
+        response = found
+    if not isinstance(response, list):
+        raise ValueError("the response has no list of results; is it an error message? Ask again.")
+    if response and all(map(is_generation, response)):
+        answered = [find_answers(one) for one in response]
+        if any(len(one) > 1 for one in answered):
+            raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
+        scores: list[Any] = [log_odds(one.logprobs, one.token) for found in answered for one in found.values()]
+    elif response and all(isinstance(one, (float, int)) and not isinstance(one, bool) for one in response):
+        if _is_permutation(response):
+            raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
+        scores = response
+    elif response and all(isinstance(one, list) for one in response):
+        scores = [_score_of_classes(one) for one in response]
+    else:
+        yield from map(_read_item, response)
+        return
+    _check_count(len(scores), names)
+    yield from enumerate(scores)
+
+
+def _check_count(n: int, names: list[Any] | None) -> None:
+    if names is not None and n != len(names):
+        raise ValueError(f"{n} answers for {len(names)} doc_ids. Give one for each, in order.")
+
+
+def _read_item(item: Any) -> tuple[Any, Any]:
+    """The index or the id of a result, and its score."""
+    index = next((item[name] for name in INDEXES if name in item), None) if isinstance(item, Mapping) else None
+    if index is None and isinstance(item, Mapping) and isinstance(item.get("id"), (str, int)):
+        return str(item["id"]), _score(item)
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise ValueError("a result has no index, the number of its document in the request, counted from 0.")
+    return index, _score(item)
 
 
 def _score(item: Mapping[str, Any]) -> Any:
     if "logprobs" in item:
-        return _log_odds(item["logprobs"])
+        return log_odds(item["logprobs"])
     for name in SCORES:
         if name in item:
             return item[name]
-    raise ValueError(f"a result has neither {', '.join(SCORES)} nor logprobs. It has: {', '.join(map(repr, item))}.")
+    if "probs" in item:
+        return _score_of_probabilities(item)
+    if item.get("object") == "pooling" and "data" in item:
+        return _score_of_pooling(item["data"])
+    raise ValueError(
+        f"a result has neither {', '.join(SCORES[:2])} nor logprobs. It has: {', '.join(map(repr, item))}."
+    )
 
 
-def _log_odds(logprobs: Any) -> float:
-    """log P(yes) - log P(no); spellings of a word add up."""
-    found = {"yes": -inf, "no": -inf}
-    for token, value in _tokens(logprobs):
-        word = token.strip().lower()
-        if word in found:
-            found[word] = float(np.logaddexp(found[word], value))
-    missing = [word for word, value in found.items() if value == -inf]
-    if missing:
-        raise ValueError(
-            f"the logprobs have no '{missing[0]}'. Ask for more of them (top_logprobs), or restrict the answer to yes "
-            "and no."
-        )
-    return found["yes"] - found["no"]
-
-
-def _tokens(logprobs: Any) -> Iterator[tuple[str, float]]:
-    """Tokens with their log-probabilities, from ``{token: logprob}`` or ``[{"token": …, "logprob": …}, …]``."""
+def _score_of_pooling(data: Any) -> float:
     try:
-        pairs = (
-            logprobs.items() if isinstance(logprobs, Mapping) else [(one["token"], one["logprob"]) for one in logprobs]
+        return read_number(data[0] if isinstance(data, list) and len(data) == 1 else data)
+    except TypeError:
+        raise ValueError(
+            "a result holds no single number: a pooled vector is no score. Serve the model as a classifier, and ask "
+            "for floats (encoding_format)."
+        ) from None
+
+
+def _score_of_probabilities(item: Mapping[str, Any]) -> float:
+    """The probability of the only class, or the log-odds of two classes, of which `label` is the likelier one."""
+    try:
+        values = [read_number(value) for value in item["probs"]]
+    except TypeError:
+        raise ValueError(f"probs must be a list of numbers, not {item['probs']!r}.") from None
+    if len(values) == 1:
+        return values[0]
+    label = str(item.get("label")).lower()
+    if len(values) != 2 or label not in (*POSITIVE, *NEGATIVE) or values[0] == values[1]:
+        raise ValueError(
+            f"{len(values)} classes, and the label {item.get('label')!r} does not say which is relevant. Serve a model "
+            "with one class, or with the labels yes and no, or LABEL_1 and LABEL_0."
         )
-        yield from [(str(token), _number(value)) for token, value in pairs]
-    except (KeyError, TypeError, ValueError, OverflowError):
-        raise ValueError('logprobs must be {"yes": number, "no": number}, or a list of tokens.') from None
+    likelier = values.index(max(values))
+    return _difference(values, likelier if label in POSITIVE else 1 - likelier)
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError
-    return float(value)
+def _score_of_classes(classes: list[Any]) -> float:
+    """The score of the only class, or the log-odds of two, each with its label."""
+    try:
+        found = {str(one["label"]).lower(): read_number(one["score"]) for one in classes}
+    except (TypeError, KeyError):
+        raise ValueError('expected for each document [{"label": …, "score": …}, …].') from None
+    if len(found) == len(classes) == 1:
+        return next(iter(found.values()))
+    labels = list(found)
+    positive = [place for place, label in enumerate(labels) if label in POSITIVE]
+    if len(labels) != 2 or len(positive) != 1 or labels[1 - positive[0]] not in NEGATIVE:
+        raise ValueError(f"the labels {', '.join(map(repr, labels))} do not say which is relevant.")
+    return _difference(list(found.values()), positive[0])
+
+
+def _difference(probabilities: list[float], positive: int) -> float:
+    yes, no = (log(one) if one > 0 else -inf for one in (probabilities[positive], probabilities[1 - positive]))
+    return yes - no
+
+
+# -- listwise -----------------------------------------------------------------------------------------------------
+
+
+def _find_order(response: Any) -> list[int] | str | None:
+    """The order that a listwise reranker gave, as places from 0 or 1, or as its text; None if it is none."""
+    if isinstance(response, Mapping):
+        for name in ORDERS:
+            if isinstance(response.get(name), list):
+                return response[name]
+        response = _text(response)
+    return response if isinstance(response, str) and MARK.search(response) else None
+
+
+def _text(response: Mapping[str, Any]) -> Any:
+    """The text that a model generated."""
+    choices = response.get("choices")
+    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], Mapping):
+        return response.get("generated_text", response.get("text", response.get("content")))
+    message = choices[0].get("message")
+    return message.get("content") if isinstance(message, Mapping) else choices[0].get("text")
+
+
+def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:
+    """The documents in their order, with −rank."""
+    if isinstance(order, str):
+        chains = CHAIN.findall(order)
+        marks = MARK.findall(order)
+        if len(chains) != 1 or len(MARK.findall(chains[0])) != len(marks):
+            raise ValueError(f"expected one order such as [2] > [1] > [3], not {order[:60]!r}.")
+        places = [int(mark) if mark.isdigit() else ord(mark) - ord("A") + 1 for mark in marks]
+    else:
+        places = order
+    n = len(places) if names is None else len(names)
+    if not _is_permutation(places) or len(places) != n:
+        raise ValueError(
+            f"the order has {len(places)} of {n} documents, or one of them twice: {order!r}. Give the order of all, or "
+            "only the doc_ids that were ranked."
+        )
+    first = min(places)
+    docs = [str(place - first) if names is None else names[place - first] for place in places]
+    if len({*docs}) < len(docs):
+        raise ValueError("two of the doc_ids are equal. Keep one.")
+    return {doc: -float(rank) for rank, doc in enumerate(docs, 1)}
+
+
+def _is_permutation(places: list[Any]) -> bool:
+    """Whether these are the whole numbers from 0 or 1 on, each once, and at least two of them."""
+    if len(places) < 2 or not all(isinstance(one, int) and not isinstance(one, bool) for one in places):
+        return False
+    return sorted(places) in ([*range(len(places))], [*range(1, len(places) + 1)])

@@ -18,14 +18,16 @@ from tiewise.data.columns import Floats
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.native import native
 from tiewise.data.runs import Run
-from tiewise.data.table import Table
+from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
-from tiewise.io.formats import check_format, detect_family, swapped_message
+from tiewise.io.formats import check_format, detect_family
+from tiewise.io.json_documents import LIST_READERS, read_lists
 from tiewise.io.memory_run import DictRun, MemoryRun
+from tiewise.io.rankings import as_table, find_list, is_row, rankings_of_rows, rows_of_columns
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
@@ -49,7 +51,7 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
     if isinstance(run, RunSource):
         return run
     if native() is not None:
-        if isinstance(run, dict):
+        if isinstance(run, dict) and all(isinstance(docs, Mapping) for docs in run.values()) and not _is_split(run):
             return DictRun(run)
         if hasattr(run, "__arrow_c_stream__"):
             table = ArrowRun.of_table(run)
@@ -65,7 +67,7 @@ def _file_source(path: str, format: str | None) -> RunSource:
     with opened(path, hashed=False) as stream:
         family = detect_family(name, stream.head, stream.name)
     if family == "lines":
-        return FileRun(path, name)
+        return FileRun(path, format)
     if family == "parquet" and not stream.compressed:
         with prefix_errors(path):
             return ArrowRun.of_parquet(path)
@@ -161,10 +163,30 @@ def _from_ranx(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     return replace(table, name=name) if isinstance(table, Run) and isinstance(name, str) else table
 
 
-def _refuse_file(cls: type[Table], given: Any, **kind: Any) -> Table:
-    name = getattr(given, "name", None)
-    path = f"its path: {name!r}" if isinstance(name, str) else "its path"
-    raise InputError(f"An open file is not {_expected(cls)}. Give {path}.")
+def _from_mapping(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    """A table from ``{query: ranking}``, or from columns by name."""
+    if _is_split(given):
+        raise InputError(f"{_expected(cls)} is one split of a data set. This has {list_examples(given)}: give one.")
+    rows = rows_of_columns(cls, given)
+    return cls.from_dict(as_table(cls, given)) if rows is None else cls.from_rows(rows, **kind)
+
+
+def _is_split(given: Mapping[Any, Any]) -> bool:
+    """Whether a mapping has data sets, such as a `DatasetDict`."""
+    return any(_is_data_set(one) for one in given.values())
+
+
+def _is_data_set(given: Any) -> bool:
+    """Whether this is a `datasets.Dataset`, by its attributes: datasets is never imported."""
+    return hasattr(given, "column_names") and hasattr(given, "features") and not isinstance(given, Mapping)
+
+
+def _from_data_set(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    return cls.from_rows(list(given), **kind)
+
+
+def _from_file(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    return read_table(cls, given, None, **kind)
 
 
 def _is_listing(given: Any) -> bool:
@@ -173,6 +195,12 @@ def _is_listing(given: Any) -> bool:
 
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     rows = list(given)
+    if (rankings := rankings_of_rows(rows)) is not None:
+        table = cls.from_dict(as_table(cls, rankings))
+        return replace(table, numbered=("query",)) if isinstance(table, Run) else table
+    if rows and isinstance(rows[0], Mapping) and not is_row(cls, rows[0]) and find_list(rows[0]) is not None:
+        places = [f"item {place}" for place in range(len(rows))]
+        return cls.from_dict(read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"]))
     if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
         raise InputError(
@@ -187,10 +215,11 @@ def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
 #: The shapes of data in memory, besides `Run` and `Qrels`: how each is recognised, and what reads it as a table of a
 #: class. The first one that matches is used.
 SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
-    (lambda given: isinstance(given, Mapping), lambda cls, given, **kind: cls.from_dict(given)),
+    (lambda given: isinstance(given, Mapping), _from_mapping),
+    (_is_data_set, _from_data_set),
     (_is_frame, lambda cls, given, **kind: cls.from_frame(given, **kind)),
     (_is_from_ranx, _from_ranx),
-    (lambda given: _is_listing(given) and hasattr(given, "read"), _refuse_file),
+    (lambda given: hasattr(given, "read"), _from_file),
     (_is_listing, _from_rows),
 )
 

@@ -27,11 +27,8 @@ from tiewise.io.formats import RETURN_ADVICE, Layout, describe_width, has_inner_
 BLOCK = 1 << 20  # bytes that are counted at a time: their rows and ids stay in the cache
 MAX_LINE = 1 << 30  # bytes of a line
 MAX_PROBLEMS = 10
-#: What to do about a line of three columns whose third is no rank.
-RANK_ADVICE = (
-    "There are 3 columns, so these must be query, document and a rank from 1 on. For scores, write the 6 columns of "
-    "TREC: query Q0 document rank score tag"
-)
+#: What to do about a line whose rank is none.
+RANK_ADVICE = "The first rows hold ranks from 1 on. If these are scores, say --input-columns query,doc,score"
 
 
 def reader() -> Any:

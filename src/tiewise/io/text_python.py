@@ -58,9 +58,9 @@ class Block:
         query = self.cells(0)
         heads = np.flatnonzero(np.append(True, query[1:] != query[:-1]))
         self._queries, self.offsets = query[heads], np.append(heads, len(query))
-        self._docs = self.cells(1 if columns == 3 else 2)
-        if with_rank and kind != "label":
-            self.rank = _parse_integers(self.cells(3) if columns == 6 else numbers)
+        self._docs = self.cells(1 if columns == 3 or (columns == 4 and kind == "score") else 2)
+        if with_rank and kind != "label" and not (columns == 3 and kind == "score"):
+            self.rank = _parse_integers(self.cells({6: 3, 4: 2}[columns]) if columns > 3 else numbers)
         if with_tag and columns == 6:
             tag = self.cells(5)
             self.tag = tag[0] if (tag == tag[0]).all() else None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, SupportsFloat
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
-from tiewise.io.compression import PathLike
+from tiewise.io.compression import FileLike
 from tiewise.ties.counted import RunSource
 from tiewise.ties.groups import TieGroups
 
@@ -57,11 +58,15 @@ class RanxRun(Protocol):
 
 Nested = Mapping[Any, Mapping[Any, SupportsFloat]]  # {query: {document: number}}
 Diverse = Mapping[Any, Mapping[Any, Mapping[Any, SupportsFloat]]]  # {query: {document: {subtopic: label}}}
+Rankings = Mapping[Any, Sequence[Any] | AbstractSet[Any]]  # {query: documents in order, pairs, or objects}
 # (query, document, number). A `Run` is iterable too, but it is neither of these: swapped arguments are a type error.
-Rows = Sequence[tuple[Any, ...] | list[Any]] | Iterator[tuple[Any, ...] | list[Any]]
+Row = tuple[Any, ...] | list[Any] | Mapping[str, Any]
+Rows = Sequence[Row] | Iterator[Row]
 
 #: Judgments: a path, ``{query: {document: label}}`` (for diversity, ``{query: {document: {subtopic: label}}}``), a data
-#: frame, rows of three values, or `Qrels`.
-QrelsLike = PathLike | Qrels | Nested | Diverse | ArrowStream | DataFrame | LazyFrame | RanxQrels | Rows
+#: frame, rows of three values, relevant documents, an open file, or `Qrels`.
+QrelsLike = FileLike | Qrels | Nested | Diverse | Rankings | ArrowStream | DataFrame | LazyFrame | RanxQrels | Rows
 #: A run: a path, ``{query: {document: score}}``, a data frame, rows of three values, a `Run`, or `TieGroups`.
-RunLike = PathLike | Run | TieGroups | RunSource | Nested | ArrowStream | DataFrame | LazyFrame | RanxRun | Rows
+RunLike = (
+    FileLike | Run | TieGroups | RunSource | Nested | Rankings | ArrowStream | DataFrame | LazyFrame | RanxRun | Rows
+)

@@ -1,0 +1,466 @@
+"""Every shape of runs and judgments that people have is read as it was meant, or refused with one clear line.
+
+Each shape has a name, which docs/formats.md uses, and content as the tool writes it. Where the tool is installed, the
+test lets it write the content.
+"""
+
+# ruff: noqa: E501 (a shape is easier to compare with others on one line)
+from __future__ import annotations
+
+import io
+import json
+import os
+import threading
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+
+import tiewise as tw
+from readers import differences
+from tiewise.io import as_qrels, as_run, as_source
+from tiewise.io.file_run import FileRun
+
+RUN = {"q1": {"d2": 9.5, "d1": 8.25, "d3": -1.0}, "q2": {"d1": 3.5, "d4": 0.5}}
+RANKED = {"q1": {"d2": -1.0, "d1": -2.0, "d3": -3.0}, "q2": {"d1": -1.0, "d4": -2.0}}
+LABELS = {"q1": {"d1": 2.0, "d9": 0.0}, "q2": {"d4": 1.0}}
+RELEVANT = {"q1": {"d1": 1.0, "d2": 1.0}, "q2": {"d4": 1.0}}
+ROWS = [(query, doc, rank, score) for query, docs in RUN.items() for rank, (doc, score) in enumerate(docs.items(), 1)]
+JUDGED = [(query, doc, int(label)) for query, docs in LABELS.items() for doc, label in docs.items()]
+
+
+def lines(template: str, header: str = "", rows: Any = None) -> str:
+    """A row for each document, from a template with q, d, r and s, after a header."""
+    return header + "".join(template.format(q=q, d=d, r=r, s=s) + "\n" for q, d, r, s in rows or ROWS)
+
+
+def labels(template: str, header: str = "") -> str:
+    return header + "".join(template.format(q=q, d=d, l=label) + "\n" for q, d, label in JUDGED)
+
+
+def per_query(make: Any) -> str:
+    """JSON Lines with one value for each query."""
+    return "".join(json.dumps(make(query, docs)) + "\n" for query, docs in RUN.items())
+
+
+def candidates(query: str, docs: dict[str, float]) -> dict[str, Any]:  # rank_llm, Anserini's REST interface
+    items = [{"docid": doc, "score": score, "doc": {"contents": "…"}} for doc, score in docs.items()]
+    return {"query": {"text": "what?", "qid": query}, "candidates": items}
+
+
+def rankgpt(query: str, docs: dict[str, float]) -> dict[str, Any]:
+    hits = [
+        {"content": "…", "qid": query, "docid": doc, "rank": rank, "score": score}
+        for rank, (doc, score) in enumerate(docs.items(), 1)
+    ]
+    return {"query": "what?", "hits": hits}
+
+
+def contexts(query: str, docs: dict[str, float]) -> dict[str, Any]:  # DPR writes scores as text
+    items = [
+        {"id": doc, "title": "", "text": "…", "score": str(score), "has_answer": False} for doc, score in docs.items()
+    ]
+    return {"question": query, "answers": ["…"], "ctxs": items}
+
+
+def kilt(query: str, docs: dict[str, float]) -> dict[str, Any]:
+    return {
+        "id": query,
+        "input": "…",
+        "output": [{"answer": "", "provenance": [{"wikipedia_id": doc} for doc in docs]}],
+    }
+
+
+def elastic(docs: dict[str, float]) -> dict[str, Any]:
+    hits = [{"_index": "i", "_id": doc, "_score": score, "_source": {"id": "other"}} for doc, score in docs.items()]
+    return {"took": 3, "timed_out": False, "hits": {"total": {"value": 3}, "max_score": 9.5, "hits": hits}}
+
+
+def each(make: Any) -> str:
+    return json.dumps({query: make(docs) for query, docs in RUN.items()})
+
+
+FRAME = pandas.DataFrame(ROWS, columns=["qid", "docno", "rank", "score"])
+PYTERRIER = FRAME.assign(docid=range(5), query="what, is")[["qid", "docid", "docno", "rank", "score", "query"]]
+
+#: Files of runs: the content, and what it means.
+RUN_FILES: dict[str, tuple[str, Any]] = {
+    "TREC": (lines("{q} Q0 {d} {r} {s} tag"), RUN),
+    "TREC with tabs": (lines("{q}\tQ0\t{d}\t{r}\t{s}\ttag"), RUN),
+    "TREC with a header": (lines("{q} Q0 {d} {r} {s} tag", "qid Q0 docno rank score tag\n"), RUN),
+    "TREC with commas": (lines("{q},Q0,{d},{r},{s},tag"), RUN),
+    "TREC without tag": (lines("{q} Q0 {d} {r} {s}"), RUN),
+    "MS MARCO": (lines("{q}\t{d}\t{r}"), RANKED),
+    "MS MARCO with blanks": (lines("{q} {d} {r}"), RANKED),
+    "ColBERT": (lines("{q}\t{d}\t{r}\t{s}"), RUN),
+    "ColBERT with blanks": (lines("{q} {d} {r} {s}"), RUN),
+    "scores before ranks": (lines("{q}\t{d}\t{s}\t{r}"), RUN),
+    "Tevatron": (lines("{q}\t{d}\t{s}"), RUN),
+    "three blanks": (lines("{q}  {d}   {s}"), RUN),
+    "three commas": (lines("{q},{d},{s}"), RUN),
+    "commas and blanks": (lines("{q}, {d}, {s}"), RUN),
+    "quoted": (lines('"{q}","{d}",{s}'), RUN),
+    "Excel": ("\ufeff" + lines("{q};{d};{s}", "query_id;doc_id;score\n").replace("\n", "\r\n"), RUN),
+    "bars": (lines("{q}|{d}|{s}"), RUN),
+    "a header with tabs": (lines("{q}\t{d}\t{s}", "query_id\tdoc_id\tscore\n"), RUN),
+    "BEIR's header over scores": (lines("{q}\t{d}\t{s}", "query-id\tcorpus-id\tscore\n"), RUN),
+    "a header in another order": (lines("{s},{d},{q}", "Score,DocNo,QID\n"), RUN),
+    "a header with ranks alone": (lines("{q},{d},{r}", "qid,docid,rank\n"), RANKED),
+    "scores that rise, with a header": (lines("{q},{d},{s}", "qid,docid,score\n", ROWS[::-1]), RUN),
+    "pandas CSV": (FRAME.to_csv(), RUN),
+    "PyTerrier CSV": (PYTERRIER.to_csv(index=False), RUN),
+    "PyTerrier TSV": (PYTERRIER.to_csv(index=False, sep="\t"), RUN),
+    "integer scores": (lines("{q} {d} {s}", rows=[("q", "a", 1, 120), ("q", "b", 2, 80)]), {"q": {"a": 120.0, "b": 80.0}}),
+    "JSON": (json.dumps(RUN), RUN),
+    "JSON with ids alone": (json.dumps({query: list(docs) for query, docs in RUN.items()}), RANKED),
+    "JSON with pairs": (json.dumps({query: list(docs.items()) for query, docs in RUN.items()}), RUN),
+    "JSON with objects": (each(lambda docs: [{"doc_id": d, "score": s} for d, s in docs.items()]), RUN),
+    "rows": (FRAME.to_json(orient="records", lines=True), RUN),
+    "an array of rows": (FRAME.to_json(orient="records"), RUN),
+    "rows without names": (json.dumps([[q, d, s] for q, d, _, s in ROWS]), RUN),
+    "pandas JSON": (FRAME.to_json(), RUN),
+    "pandas JSON, split": (FRAME.to_json(orient="split"), RUN),
+    "JSON columns": (json.dumps(FRAME.to_dict("list")), RUN),
+    "rank_llm": (json.dumps([candidates(*one) for one in RUN.items()]), RUN),
+    "rank_llm, lines": (per_query(candidates), RUN),
+    "RankGPT hits": (json.dumps([rankgpt(*one) for one in RUN.items()]), RUN),
+    "DPR": (json.dumps([contexts(*one) for one in RUN.items()]), RUN),
+    "DPR with ids": (per_query(lambda q, docs: {**contexts("…", docs), "id": q}), RUN),
+    "pyserini's DPR": (each(lambda docs: {"question": "…", "contexts": [{"docid": d, "score": s} for d, s in docs.items()]}), RUN),
+    "KILT": (per_query(kilt), RANKED),
+    "sentence-transformers": (
+        per_query(lambda q, docs: {"query_id": q, "query": "…", "results": [{"corpus_id": d, "score": s} for d, s in docs.items()]}),
+        RUN,
+    ),
+    "Elasticsearch": (each(elastic), RUN),
+    "Elasticsearch, lines": (per_query(lambda q, docs: {"query_id": q, "response": elastic(docs)}), RUN),
+    "Elasticsearch's evaluation": (
+        json.dumps({"metric_score": 0.5, "details": {q: {"metric_score": 0.5, "unrated_docs": [], "hits": [
+            {"hit": {"_index": "i", "_id": d, "_score": s}, "rating": None} for d, s in docs.items()]} for q, docs in RUN.items()}, "failures": {}}),
+        RUN,
+    ),
+    "Solr": (each(lambda docs: {"response": {"numFound": 3, "docs": [{"id": d, "score": s} for d, s in docs.items()]}}), RUN),
+    "Vespa": (each(lambda docs: {"root": {"children": [{"id": f"id:a:doc::{d}", "relevance": s, "fields": {}} for d, s in docs.items()]}}), RUN),
+    "Qdrant": (each(lambda docs: {"result": {"points": [{"id": d, "version": 1, "score": s} for d, s in docs.items()]}, "status": "ok"}), RUN),
+    "Pinecone": (each(lambda docs: {"matches": [{"id": d, "score": s} for d, s in docs.items()], "namespace": ""}), RUN),
+    "ids and scores": (per_query(lambda q, docs: {"query_id": q, "doc_ids": list(docs), "scores": list(docs.values())}), RUN),
+    "MTEB": (json.dumps({"mteb_model_meta": {"model_name": "m"}, "default": {"test": RUN}}), RUN),
+}  # fmt: skip
+
+#: Files of judgments.
+QRELS_FILES: dict[str, tuple[str, Any]] = {
+    "TREC": (labels("{q} 0 {d} {l}"), LABELS),
+    "TREC with a header": (labels("{q} 0 {d} {l}", "query_id iteration doc_id relevance\n"), LABELS),
+    "TREC with commas": (labels("{q},0,{d},{l}"), LABELS),
+    "MS MARCO": (labels("{q}\t{d}\t{l}"), LABELS),
+    "BEIR": (labels("{q}\t{d}\t{l}", "query-id\tcorpus-id\tscore\n"), LABELS),
+    "CSV": (labels("{q},{d},{l}"), LABELS),
+    "CSV with a header": (labels("{q},{d},{l}", "qid,docid,label\n"), LABELS),
+    "Excel": ("\ufeff" + labels("{d};{q};{l}", "docno;topic;grade\n"), LABELS),
+    "JSON": (json.dumps(LABELS), LABELS),
+    "JSON rows": ("".join(labels('{{"query-id": "{q}", "corpus-id": "{d}", "score": {l}}}')), LABELS),
+    "LlamaIndex": (
+        json.dumps({"queries": {"q1": "…"}, "corpus": {"d1": "…"}, "relevant_docs": {q: list(d) for q, d in RELEVANT.items()}, "mode": "text"}),
+        RELEVANT,
+    ),
+    "ids of relevant documents": (json.dumps({q: list(d) for q, d in RELEVANT.items()}), RELEVANT),
+    "Elasticsearch's ratings": (
+        json.dumps({"requests": [{"id": q, "request": {}, "ratings": [{"_index": "i", "_id": d, "rating": label} for d, label in docs.items()]} for q, docs in LABELS.items()]}),
+        LABELS,
+    ),
+}  # fmt: skip
+
+
+def saved(folder: Path, content: str, name: str = "file") -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", RUN_FILES)
+def test_files_of_runs(name: str, tmp_path: Path) -> None:
+    content, expected = RUN_FILES[name]
+    path = saved(tmp_path, content)
+    assert tw.read_run(path).to_dict() == expected
+    found = as_source(path).count(as_qrels({query: dict.fromkeys(docs, 1) for query, docs in expected.items()}), ())
+    assert found.n_rows == sum(map(len, expected.values()))
+    assert sorted(found.ties["float64"].score) == sorted(s for docs in expected.values() for s in docs.values())
+
+
+@pytest.mark.parametrize("name", QRELS_FILES)
+def test_files_of_judgments(name: str, tmp_path: Path) -> None:
+    content, expected = QRELS_FILES[name]
+    assert tw.read_qrels(saved(tmp_path, content)).to_dict() == expected
+
+
+@pytest.mark.parametrize("name", [name for name, (content, _) in RUN_FILES.items() if content[0] not in "[{"])
+@pytest.mark.parametrize("chunk", [7, 1 << 20])
+def test_both_readers_agree(name: str, chunk: int, tmp_path: Path) -> None:
+    assert not differences(saved(tmp_path, RUN_FILES[name][0]), chunk)
+
+
+def test_plain_columns_are_read_where_they_are(tmp_path: Path) -> None:
+    rows = [(f"q{q}", f"d{(q * 7 + r) % 1000}", r, 1000 - r + 0.5) for q in range(20) for r in range(1, 501)]
+    expected = {q: {d: s for p, d, _, s in rows if p == q} for q in {row[0] for row in rows}}
+    for template, header in (("{q}\t{d}\t{s}", ""), ("{q} {d} {r} {s}", ""), ("{s},{q},{d}", "score,qid,docno\n")):
+        path = saved(tmp_path, lines(template, header, rows))
+        source = as_source(path)
+        assert isinstance(source, FileRun) and source.rows().to_dict() == expected
+        assert source.count(as_qrels(expected), ()).n_rows == len(rows)
+
+
+def test_columns_that_are_named(tmp_path: Path, tiewise: Any) -> None:
+    path = saved(tmp_path, lines("{d} {q} x {s}"), "run.txt")
+    for names in ("doc,query,-,score", ["docno", "qid", "text", "score"]):
+        assert tw.read_run(path, input_columns=names).to_dict() == RUN
+    assert tw.read_run(path, format="columns:doc,query,-,score").to_dict() == RUN
+    report = tw.evaluate(RELEVANT, path, "RR", input_columns="doc,query,-,score")
+    assert report["RR"].expected == tw.evaluate(RELEVANT, RUN, "RR")["RR"].expected
+    qrels = saved(tmp_path, labels("{l};{d};{q}"), "qrels.txt")
+    assert tw.read_qrels(qrels, format="columns:label,doc,query").to_dict() == LABELS
+    command = (
+        "evaluate",
+        str(qrels),
+        str(path),
+        "-m",
+        "RR",
+        "--qrels-format",
+        "columns:label,doc,query",
+        "--format",
+        "tsv",
+    )
+    done = tiewise(*command, "--input-columns", "doc,query,-,score")
+    assert done.out.splitlines()[1].split("\t")[:4] == ["run", "RR", "all", "0.5"]
+    for names in ("query,doc", "query,doc,score,score", "query,query,score", "a,b,c"):
+        with pytest.raises(tw.InputError, match="name query, doc and score or rank once each"):
+            tw.read_run(path, input_columns=names)
+    with pytest.raises(tw.InputError, match="has not 3 columns"):
+        tw.read_run(path, input_columns="doc,query,score")
+    with pytest.raises(tw.InputError, match="'trec' has its own columns"):
+        tw.read_run(path, format="trec", input_columns="doc,query,score")
+
+
+OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,score')."
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run in exactly one way: 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
+        ("\n#\nd1\tq1\t0.9\nd2\tq1\t0.8\n", "file:3: 3 columns between tabs look like doc,query,score, an order that no tool writes: 'd1\\tq1\\t0.9'"),
+        ("q1 d1 3\nq1 d2 1\n", "file:1: 3 columns may be a run or judgments: 'q1 d1 3'"),
+        ("q1 9 20\nq1 8 19\n", "file:1: 3 columns may be query,doc,score or query,score,doc: 'q1 9 20'"),
+        ("q1 d1 .9\nq1 d2 .8\nq1 d3 .7\nq1 d4 .6\nq1 d5 high\n", "file:5: score 'high' for query 'q1', document 'd5'"),
+        ("q1 1 d1\nq1 2 d2\n", "look like query,rank,doc"),
+        ("q1 1 d1 0.9\nq1 2 d2 0.8\n", "look like query,rank,doc,score"),
+        ("q1;d1;0,9\nq1;d2;0,8\n", "write numbers with a decimal point"),
+        ("qid;docid;score\nq1;d1;0,9\n", "file:2: score '0,9' for query 'q1', document 'd1'. Write a decimal point: 0.9."),
+        ("qid,docid,label\nq1,d1,1\n", r"file:1: looks like qrels (column 'label'), not a run."),
+        ("query-id\tcorpus-id\tscore\nq1\td1\t1\n", "file:1: looks like qrels (BEIR header)"),
+        ("qid,docid,text\nq1,d1,x\n", "the header names no score (score, sim, similarity, relevance_score), but 'qid', 'docid', 'text'"),
+        ("qid,docid,score,score\nq1,d1,1,2\n", "two columns are called 'score'"),
+        ("q1,0,d1,1\nq1,0,d2,0\n", r"file:1: looks like qrels (4 columns)"),
+        ("qid,docid,score\nq1,d1,1\nq1,d2\n", "file:3: 2 columns instead of 3 (query, doc, score): ['q1', 'd2']"),
+        ("qid,docid,score\nq1,,1\n", "file:2: an empty document"),
+        ('qid,docid,score\nq1,"d1,1\n', "file:2: unexpected end of data. Check the quotation marks."),
+        ("qid,docid,score\nq1,d1,nan\n", "file:2: score 'nan'"),
+        ("qid,docid,score\nq1,d1,1\nq1,d1,2\n", "file:3: document 'd1' appears twice"),
+        ('qid,docid,score\n"#1",d1,1\n', "file:2: an id has a tab or a line break, or a query begins with '#'"),
+        ('qid,docid,score\nq1,"d\n1",1\n', "file:3: an id has a tab or a line break"),
+        ('{"took": 1, "hits": {"hits": [{"_id": "d", "_score": 1.5}]}}', "file: is a ranking without the id of its query"),
+        ('{"q": {"hits": {"hits": [{"_id": "d", "_score": null, "sort": [1]}]}}}', "'q': document 'd' has the _score None, not a number. A search that is sorted"),
+        ('{"q": [["a", 1.5], ["a", 1]]}', "query 'q': document 'a' appears twice"),
+        ('{"q": [[1, 2], [3, 4]]}', "which one is the document?"),
+        ('{"q": [{"id": "a", "score": 1}, {"id": "b"}]}', "query 'q': some documents have a score, and some"),
+        ('{"q": [{"id": "a", "distance": 0.5}]}', "has a distance, which may be a score, too"),
+        ('{"q": [{"text": "a", "score": 1}]}', "a result has no id of its document. It has: 'text', 'score'"),
+        ('{"qid": "q", "candidates": [{"docid": "a", "score": 1}, {"docid": "b", "score": 2}]}', "file:1: the documents are not in the order of their scores"),
+        ('{"qid": "q", "docid": "d", "score": 1}\n{"qid": "q", "docid": "e"}\n', "file:2: expected a row"),
+        ('{"qid": ["q"], "docid": ["d", "e"], "score": [1]}', "file: columns of different lengths"),
+        ('{"relevant_docs": {"q": ["d"]}, "queries": {"q": "?"}}', "file: looks like qrels (relevant_docs)"),
+        ('{"q": ["a", "b", "a"]}', "query 'q': document 'a' appears twice"),
+    ],
+)  # fmt: skip
+def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    saved(tmp_path, content)
+    with pytest.raises(tw.InputError) as error:
+        tw.read_run("file")
+    assert message in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("q1 d1 .9\nq1 d2 .8\nq1 d3 .1\n", "looks like a run (scores that fall), not qrels"),
+        (lines("{q}\t{d}\t{r}", rows=[("q", f"d{i}", i, 0) for i in range(1, 15)]), "looks like a run (ranks that count up)"),
+        ("q1 1 4711\nq1 2 4712\n", "--qrels-format columns:query,doc,label (in Python, format='columns:query,doc,label')"),
+        ("qid,docid,score\nq1,d1,0.9\nq1,d2,0.8\nq1,d3,.7\n", "looks like a run (scores that fall)"),
+        ("q1,Q0,d1,1,0.5,tag\n", "looks like a run (6 columns)"),
+    ],
+)  # fmt: skip
+def test_bad_files_of_judgments(content: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(tw.InputError) as error:
+        tw.read_qrels(saved(tmp_path, content))
+    assert message in str(error.value)
+
+
+# -- Python -----------------------------------------------------------------------------------------------------------
+
+HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items()]
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({query: list(docs) for query, docs in RUN.items()}, RANKED),
+        ({query: list(docs.items()) for query, docs in RUN.items()}, RUN),
+        ({query: [(score, doc) for doc, score in docs.items()] for query, docs in RUN.items()}, RUN),
+        ({query: np.array(list(docs)) for query, docs in RUN.items()}, RANKED),
+        ([(query, doc, score) for query, doc, _, score in ROWS], RUN),
+        (FRAME.to_dict("records"), RUN),
+        (FRAME.to_dict("list"), RUN),
+        (FRAME.to_dict(), RUN),
+        (FRAME, RUN),
+        ([candidates(*one) for one in RUN.items()], RUN),
+        ({query: elastic(docs) for query, docs in RUN.items()}, RUN),
+        ({query: SimpleNamespace(body=elastic(docs)) for query, docs in RUN.items()}, RUN),
+        ({"q1": HIT}, {"q1": RUN["q1"]}),  # pyserini's batch_search
+        ({"q1": SimpleNamespace(points=[SimpleNamespace(id=h.docid, score=h.score) for h in HIT])}, {"q1": RUN["q1"]}),
+        ({"q1": [SimpleNamespace(node=SimpleNamespace(node_id=h.docid), score=h.score) for h in HIT]}, {"q1": RUN["q1"]}),
+        ([[{"corpus_id": 3, "score": 0.5}], [{"corpus_id": 1, "score": 0.25}]], {"0": {"3": 0.5}, "1": {"1": 0.25}}),
+    ],
+)  # fmt: skip
+def test_runs_in_memory(given: Any, expected: Any) -> None:
+    assert as_run(given).to_dict() == expected
+    judged = {query: {next(iter(docs)): 1} for query, docs in expected.items()}
+    assert tw.evaluate(judged, given, "RR")["RR"].expected == tw.evaluate(judged, expected, "RR")["RR"].expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"q": {"b", "a"}}, {"q": {"a": 1.0, "b": 1.0}}),
+        ({"q": ["b", "a"]}, {"q": {"b": 1.0, "a": 1.0}}),
+        ({"q": [("a", 2)]}, {"q": {"a": 2.0}}),
+        ([{"query-id": "q", "corpus-id": "a", "score": 1}], {"q": {"a": 1.0}}),
+    ],
+)
+def test_judgments_in_memory(given: Any, expected: Any) -> None:
+    assert list(as_qrels(given)) == [(q, d, label) for q, docs in expected.items() for d, label in docs.items()]
+
+
+def test_semantic_search_of_sentence_transformers() -> None:
+    util, torch = pytest.importorskip("sentence_transformers.util"), pytest.importorskip("torch")
+    found = util.semantic_search(torch.eye(2), torch.tensor([[1.0, 0.0], [0.5, 1.0]]), top_k=2)
+    run = as_run(found)
+    assert {query: list(docs) for query, docs in run.to_dict().items()} == {"0": ["0", "1"], "1": ["1", "0"]}
+    assert run.numbered == ("query",)
+
+
+def test_data_sets() -> None:
+    datasets = pytest.importorskip("datasets")
+    rows = [{"query-id": query, "corpus-id": doc, "score": label} for query, doc, label in JUDGED]
+    data = datasets.Dataset.from_list(rows)
+    assert as_qrels(data).to_dict() == LABELS == as_qrels(data.to_iterable_dataset()).to_dict()
+    run = datasets.Dataset.from_pandas(FRAME)
+    assert tw.evaluate(data, run, "RR")["RR"].expected == tw.evaluate(LABELS, RUN, "RR")["RR"].expected
+    with pytest.raises(tw.InputError, match=r"one split of a data set. This has 'test': give one"):
+        as_qrels(datasets.DatasetDict({"test": data}))
+
+
+def test_open_files(tmp_path: Path) -> None:
+    content = RUN_FILES["TREC"][0]
+    path = saved(tmp_path, content)
+    for given in (io.StringIO(content), io.BytesIO(content.encode()), path.open(encoding="utf-8"), path.open("rb")):
+        with given:
+            assert as_run(given).to_dict() == RUN
+    assert tw.read_run(io.StringIO(RUN_FILES["rank_llm"][0])).to_dict() == RUN
+    with pytest.raises(tw.InputError, match=r"^the open file:1: "):
+        as_run(io.StringIO("a b\n"))
+    with path.open(encoding="utf-8") as file, pytest.raises(tw.InputError, match=r"file:1: looks like a run"):
+        as_qrels(file)
+    with pytest.raises(tw.InputError, match="neither text nor bytes"):
+        as_run(SimpleNamespace(read=lambda: 5))
+
+
+def test_zip_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, method in (("TREC", zipfile.ZIP_DEFLATED), ("rank_llm", zipfile.ZIP_STORED), ("Excel", zipfile.ZIP_LZMA)):
+        with zipfile.ZipFile("run.zip", "w", method) as archive:
+            archive.writestr("folder/", "")
+            archive.writestr("folder/run", RUN_FILES[name][0])
+            archive.writestr("__MACOSX/folder/._run", "x")
+        assert tw.read_run("run.zip").to_dict() == RUN
+        assert tw.evaluate(RELEVANT, "run.zip", "RR")["RR"].expected == 0.75
+    data = Path("run.zip").read_bytes()
+    Path("cut.zip").write_bytes(data[: len(data) // 2])
+    with zipfile.ZipFile("two.zip", "w") as archive:
+        archive.writestr("a", "x")
+        archive.writestr("b", "x")
+    with zipfile.ZipFile("table.xlsx", "w") as archive:
+        archive.writestr("xl/workbook.xml", "x")
+    with zipfile.ZipFile("bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("run", b"\n" * (1 << 29))
+    for name, message in {
+        "cut.zip": "cut.zip: the zip data cannot be read",
+        "two.zip": r"two.zip: has 2 files \(a, b\). Unzip it, and give one of them.",
+        "table.xlsx": "table.xlsx: is an Office document. Save the table as CSV.",
+        "bomb.zip": "bomb.zip: grows over 250 times when decompressed",
+    }.items():
+        with pytest.raises(tw.InputError, match="^" + message):
+            tw.read_run(name)
+
+
+def test_from_rankings() -> None:
+    run = tw.Run.from_rankings({"q1": ["d2", "d1", "d3"], "q2": ("d1", "d4")})
+    assert run.to_dict() == RANKED
+    assert tw.Run.from_rankings({1: [5, {7, 6}, 8]}).to_dict() == {"1": {"5": -1.0, "6": -2.0, "7": -2.0, "8": -4.0}}
+    for given, message in {
+        "list": "no set of rankings",
+        "set": "a set has no order",
+        "twice": "document 'a' appears twice",
+        "dict": "a dict has no order",
+    }.items():
+        bad: Any = {"list": ["a"], "set": {"q": {"a"}}, "twice": {"q": ["a", ["b", "a"]]}, "dict": {"q": {"a": 1}}}[
+            given
+        ]
+        with pytest.raises(tw.InputError, match=message):
+            tw.Run.from_rankings(bad)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"q": {"a", "b"}}, "query 'q': a set has no order"),
+        ({"q": "d1"}, "query 'q': a str is no ranking"),
+        ({"q": ["a", 1.5]}, "query 'q': 1.5 is no id, where others are"),
+        ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
+        ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
+        ({"q": [{"query_id": "a", "docid": "d", "score": 1}, {"query_id": "b", "docid": "e", "score": 1}]}, "several queries"),
+    ],
+)  # fmt: skip
+def test_bad_runs_in_memory(given: Any, message: str) -> None:
+    with pytest.raises(tw.InputError, match=message):
+        as_run(given)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_a_pipe_is_named_after_its_tag(tmp_path: Path, tiewise: Any) -> None:
+    qrels = saved(tmp_path, labels("{q} 0 {d} {l}"), "qrels.txt")
+    pipes = [tmp_path / "63", tmp_path / "62", tmp_path / "61"]
+    for path, tag in zip(pipes, ("bm25", "bm25", ""), strict=True):
+        os.mkfifo(path)
+        content = lines(f"{{q}} Q0 {{d}} {{r}} {{s}} {tag}") if tag else lines("{q}\t{d}\t{r}")
+        threading.Thread(target=path.write_text, args=(content,), daemon=True).start()
+    done = tiewise("evaluate", str(qrels), *map(str, pipes), "-m", "RR", "--format", "tsv")
+    assert [line.split("\t")[0] for line in done.out.splitlines()[1:]] == ["bm25", "bm25#2", "61"]
