@@ -39,7 +39,7 @@ RESULTS, PAGE, IMAGES = ROOT / "benchmarks/results/speed.json", ROOT / "docs/spe
 
 #: The shapes for each kind of input.
 INPUTS = {
-    "files": ("robust", "robust-untied", "dl", "miracl", "marco", "large"),
+    "files": ("call-10", "robust", "robust-untied", "dl", "miracl", "marco", "large", "one-list"),
     "dicts": ("robust", "robust-untied", "dl", "miracl", "marco"),
     "columns": ("robust", "robust-untied", "dl", "miracl", "marco"),
 }
