@@ -82,6 +82,7 @@ wheel: $(BIN)/tiewise
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]'
 	$(BIN)/python -m benchmarks $(if $(TREC_EVAL),--trec-eval $(TREC_EVAL)) $(BENCH)
+	$(if $(BENCH),,$(BIN)/python -m benchmarks.growth)
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis site

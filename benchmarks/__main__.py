@@ -28,18 +28,18 @@ from benchmarks.analyses import analysis_times
 from benchmarks.contenders import MEASURES, SAME_TIES, TREC_EVAL, check_means, contender_names
 from benchmarks.lines import line_costs
 from benchmarks.shapes import SHAPES, files
-from benchmarks.speed_page import aims, format_seconds, line_figure, page, sweep_figure
+from benchmarks.speed_page import aims, format_seconds, line_figure, sweep_figure
 from benchmarks.start import start_times
 from benchmarks.sweeps import sweep_costs
 from benchmarks.turns import Row, best_turns, run_module
+from benchmarks.whole_page import PAGE, RESULTS, ROOT, whole_page
 from benchmarks.worker import WARM_UP
 
-ROOT = Path(__file__).parent.parent
-RESULTS, PAGE, IMAGES = ROOT / "benchmarks/results/speed.json", ROOT / "docs/speed.md", ROOT / "docs/img"
+SPEED, IMAGES = RESULTS / "speed.json", ROOT / "docs/img"
 
 #: The shapes for each kind of input.
 INPUTS = {
-    "files": ("robust", "robust-untied", "dl", "miracl", "marco", "large"),
+    "files": ("call-10", "robust", "robust-untied", "dl", "miracl", "marco", "large", "one-list"),
     "dicts": ("robust", "robust-untied", "dl", "miracl", "marco"),
     "columns": ("robust", "robust-untied", "dl", "miracl", "marco"),
 }
@@ -186,8 +186,8 @@ def parse_options() -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick:
         options.repeat = 1
-    defaults = (options.folder / RESULTS.name, options.folder / PAGE.name, options.folder)
-    defaults = defaults if options.quick else (RESULTS, PAGE, IMAGES)
+    defaults = (options.folder / SPEED.name, options.folder / PAGE.name, options.folder)
+    defaults = defaults if options.quick else (SPEED, PAGE, IMAGES)
     options.json, options.page = options.json or defaults[0], options.page or defaults[1]
     options.images = options.images or defaults[2]
     return options
@@ -210,7 +210,7 @@ def main() -> None:
     print("\naims")
     for aim in aims(result):
         print(f"  {aim.name:<72} {aim.target:>9} {aim.value:>9}  {aim.verdict.strip('*')}")
-    options.page.write_text(page(result), encoding="utf-8")
+    options.page.write_text(whole_page(result), encoding="utf-8")
     figures = {"lines": ("speed-lines.svg", line_figure), "sweeps": ("speed-sweeps.svg", sweep_figure)}
     for part, (name, figure) in figures.items():
         if result.get(part):

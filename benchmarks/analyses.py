@@ -1,14 +1,17 @@
-"""The cost of a comparison beside two evaluations, and of the HTML report on many systems.
+"""The cost of a comparison, an audit and a row for each query beside evaluations, and of the HTML report.
 
-    python -m benchmarks.analyses compare|evaluate|report QRELS RUN…    one process, which prints its time as JSON
+    python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
-The comparison is of two runs of a million rows. Its process first does the same with a small run, so imports do not
-count. The report is on ten systems with 1,000 queries each; imports count there, as in the command.
+The comparison is of two runs of a million rows; audit and rows for each query are of the large shapes. Such a process
+first does the same with a small run, so imports do not count. Reports are on ten systems with 1,000 queries each, and
+on fifty; imports count there, as in the command.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
+import resource
 import sys
 import tempfile
 import warnings
@@ -17,23 +20,29 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.contenders import MEASURES, load_tiewise, means, read
-from benchmarks.shapes import PooledShape, reorder, short, write_files, write_run
+from benchmarks.shapes import SHAPES, PooledShape, files, reorder, short, write_files, write_run
 from benchmarks.turns import Row, best_turns, run_module
-from benchmarks.worker import clock
+from benchmarks.worker import clock, peak_memory
 
 PAIR = PooledShape(1000, 1000, 100, 0.3)
 SYSTEMS = PooledShape(1000, 100, 20, 0.3)
-SYSTEM_COUNT = 10
+SYSTEM_COUNT, MANY_SYSTEMS = 10, 50
+
+#: The actions on each shape whose files have a name.
+ON_SHAPES = {"marco": ("means", "audit"), "large": ("table", "per-query")}
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
-    """The best turn of `compare`, of two calls of `evaluate`, and of `write_page`."""
-    pair, systems, count = PAIR, SYSTEMS, SYSTEM_COUNT
+    """The best turn of `compare`, of two calls of `evaluate`, of `write_page`, and of others on the large shapes."""
+    pair, systems, counts = PAIR, SYSTEMS, (SYSTEM_COUNT, MANY_SYSTEMS)
     if quick:
-        pair, systems, count = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), 2
-    inputs = {"pair": (pair, _write_runs(pair, 2, folder)), "systems": (systems, _write_runs(systems, count, folder))}
-    for actions, name in ((("evaluate", "compare"), "pair"), (("report",), "systems")):
-        shape, paths = inputs[name]
+        pair, systems, counts = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), (2,)
+    inputs: list[tuple[Sequence[str], Any, list[Path]]] = [
+        (("evaluate", "compare"), pair, _write_runs(pair, 2, folder)),
+        *((("report",), systems, _write_runs(systems, count, folder)) for count in counts),
+        *((actions, SHAPES[name], [*files(name, folder)]) for name, actions in ON_SHAPES.items() if not quick),
+    ]
+    for actions, shape, paths in inputs:
         words = {action: ["benchmarks.analyses", action, *map(str, paths)] for action in actions}
         turns = {
             action: lambda word=word, action=action: run_module(word, action, limit) for action, word in words.items()
@@ -67,6 +76,20 @@ def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Pa
         for run in runs:
             means(tw.evaluate(qrels, run, MEASURES))
         return
+    if action == "means":
+        means(tw.evaluate(qrels, runs[0], MEASURES))
+        return
+    if action == "audit":
+        tw.audit(runs[0])
+        return
+    if action in ("table", "per-query"):
+        words = ["--per-query"] if action == "per-query" else []
+        output = ["--format", "tsv", "-o", str(folder / "out.tsv"), "--quiet"]
+        status = importlib.import_module("tiewise.cli.program").status_of(
+            ["evaluate", str(qrels), str(runs[0]), *words, *output]
+        )
+        assert status == 0, action
+        return
     named = {f"system {number}": run for number, run in enumerate(runs, start=1)}
     if action == "compare":
         list(tw.compare(qrels, named, MEASURES).pairs())  # differences, tests and intervals are computed on demand
@@ -84,7 +107,8 @@ def main() -> None:
             warm_qrels, warm_run = short(Path(name))
             _analyse(tw, action, warm_qrels, [warm_run, warm_run], Path(name))
         _, cpu, wall = clock(lambda: _analyse(tw, action, qrels, runs, Path(name)))
-    print(json.dumps({"cpu": cpu, "wall": wall}))
+    memory = peak_memory(resource.RUSAGE_SELF)
+    print(json.dumps({"cpu": cpu, "wall": wall, "peak_bytes": memory}))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """How the commands grow: CPU time and memory of each, with ten times the queries, documents, systems or tied documents.
 
-    python -m benchmarks.growth                 measure, write the results and docs/growth.md; a few minutes
+    python -m benchmarks.growth                 measure, write the results and docs/speed.md; a few minutes
     python -m benchmarks.growth --quick         a tenth of the size, to see that it runs; nothing is written
 
 Every command runs as a process of its own, from its start to its end. The CPU time is that of the best of a few turns.
@@ -23,11 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.growth_page import AXES, page
+from benchmarks import whole_page as pages
+from benchmarks.growth_page import AXES
 from tiewise.cli.program import COMMANDS
 
 ROOT = Path(__file__).parent.parent
-RESULTS, PAGE = ROOT / "benchmarks/results/growth.json", ROOT / "docs/growth.md"
+RESULTS = pages.RESULTS / "growth.json"
 FACTOR, DIMENSIONS, SEED = 10, 64, 0
 
 
@@ -127,7 +128,7 @@ def main() -> None:
     }
     if not options.quick:
         RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-        PAGE.write_text(page(result), encoding="utf-8")
+        pages.PAGE.write_text(pages.whole_page(), encoding="utf-8")
 
 
 if __name__ == "__main__":

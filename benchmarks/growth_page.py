@@ -1,4 +1,4 @@
-"""The page about growth, made from the results of `benchmarks.growth`."""
+"""The section about growth, made from the results of `benchmarks.growth`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ AXES = {"queries": "queries", "documents": "documents", "systems": "systems", "g
 
 INTRODUCTION = """# Growth
 
-This page shows what a command costs if its input grows. `python -m benchmarks.growth` measures and writes it. At first
+What a command costs if its input grows; `python -m benchmarks.growth` measures it. At first
 the input has {queries} queries, lists of {documents} documents, {systems} systems, and tie groups of {group} documents;
 a fifth as many documents as a list has are judged for each query. For `score` there are as many vectors of {dimensions}
 dimensions. In each further column one of these is {factor} times as large; in brackets, the cost divided by that of the
@@ -21,7 +21,7 @@ system, of the fastest of a few runs, and the peak of memory.
 
 
 def page(result: dict[str, Any]) -> str:
-    """The text of docs/growth.md."""
+    """The text of the section."""
     head = INTRODUCTION.format(**result["base"], dimensions=result["dimensions"], factor=result["factor"])
     tables = [
         f"## {title}\n\n" + _table(result, key, digits)

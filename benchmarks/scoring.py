@@ -5,7 +5,7 @@ a collection beside the bare bfloat16 product and beside upcasting first. On a C
 partition. The compared calls take turns. A time is the median of the turns, and the clock waits for the device. The
 vectors of the collection are far larger than any cache. Counts are checked before they are timed.
 
-`python -m benchmarks.scoring --page docs/speed-of-scoring.md RESULTS.json…` writes the page from results.
+`make docs` writes the page from the results in `benchmarks/results`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from typing import Any
 import numpy as np
 
 import tiewise as tw
-from benchmarks.scoring_page import page
 from tiewise import scoring
 
 Contenders = dict[str, Callable[[], Any]]
@@ -395,23 +394,16 @@ def measure(device: str, quick: bool) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("results", nargs="*", type=Path, help="with --page: results to show, instead of measuring")
     parser.add_argument(
         "--device", choices=("cuda", "prepared", "cpu"), default="cuda", help="prepared: collections on a GPU"
     )
     parser.add_argument("--quick", action="store_true", help="small shapes and few turns, to see that it runs")
     parser.add_argument("--out", type=Path, help="where to write the results, as JSON")
-    parser.add_argument("--page", type=Path, help="where to write the page")
     options = parser.parse_args()
-    if options.results:
-        results = [json.loads(path.read_text()) for path in options.results]
-    else:
-        results = [measure(options.device, options.quick)]
-    if options.out is not None and not options.results:
+    result = measure(options.device, options.quick)
+    if options.out is not None:
         options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(results[0], indent=1) + "\n")
-    if options.page is not None:
-        options.page.write_text(page(results))
+        options.out.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The page about the speed of scoring, made from results of `benchmarks.scoring`."""
+"""The section about the speed of scoring, made from results of `benchmarks.scoring`."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ Result = dict[str, Any]
 
 LEVELS = ("score", "logit", "head")
 
-INTRODUCTION = """# The speed of scoring
+INTRODUCTION = """# Scoring
 
-Exact scores are useful only if they cost little more than others. `python -m benchmarks.scoring` writes this page; it
+Exact scores are useful only if they cost little more than others. `python -m benchmarks.scoring` measures this; it
 checks counts and scores before it measures times. Times are in milliseconds. The compared calls take turns in random
 order, so a slow moment of the machine affects all of them, and the median counts. The number in brackets is the ratio
 to the call that it is compared with.
@@ -21,7 +21,7 @@ CROSS_ENCODER = """## Cross-encoders
 
 A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, which is
 softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels). A ratio is the median over
-the turns of the time of a pass divided by that of the native pass in the same turn, with a 95 % confidence interval.
+the turns of the time of a pass divided by that of the native pass in the same turn, with a 95% confidence interval.
 `native again` is the native pass against itself, so a difference from 1 is noise. `added` is the largest extra time of
 a level's step over the native step, both timed without the pass, as a share of the pass.
 

@@ -48,6 +48,7 @@ SHAPES: dict[str, Shape | PooledShape] = {
     "dl": Shape(50, 1000, 200, 4, 100_000),  # TREC Deep Learning: few queries, deep graded judgments
     "miracl": Shape(717, 100, 8, 2, 100_000),  # reranking: short candidate lists
     "marco": Shape(6980, 1000, 1, 2, 8_800_000),  # MS MARCO dev: one relevant document for each query
+    "one-list": Shape(1, 10**6, 400, 2, 8_800_000),  # a whole collection, ranked for one query
     "large": Shape(100_000, 100, 2, 2, 8_800_000),  # many queries
     "robust": PooledShape(100, 1000, ROBUST_JUDGED, 0.97),  # TREC Robust 2003, a run with many ties
     "robust-untied": PooledShape(100, 1000, ROBUST_JUDGED, 0.03),  # the same, a run with few ties

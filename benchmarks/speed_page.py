@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+from benchmarks.analyses import MANY_SYSTEMS, SYSTEM_COUNT
 from benchmarks.calls import DROP_INS, OBJECTS
 from benchmarks.contenders import PREPARED
 from benchmarks.start import NUMPY, TABLE
@@ -52,7 +53,8 @@ FILES = """## From files to means
 
 *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query, as in TREC Robust 2003;
 97 % and 3 % of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query. *miracl*: 717 × 100. *marco*:
-6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. All are generated.
+6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. *one-list*: 1 × 1,000,000. *call-10*: 10 × 100. All
+are generated.
 
 The Python reader is used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for the
 cost of reading. Memory is the peak of the process, with interpreter and imports. A dash means that the tool was too
@@ -95,7 +97,8 @@ MANY_RUNS = """## Many runs with the same judgments
 ANALYSES = """## Comparison and report
 
 `compare` and two calls of `evaluate` read the same files. `compare` also computes differences, paired tests and
-intervals for each measure. `write_page` writes the HTML page; its times include imports.
+intervals for each measure. `write_page` writes the HTML page; its times include imports. The runs of `audit` and of
+`--per-query` are *marco* and *large*.
 """
 
 SWEEPS = """## Judgments and ties
@@ -218,15 +221,24 @@ def _later_share(row: Result) -> float:
     return share
 
 
-ACTIONS = {"evaluate": "`evaluate`, one call for each run", "compare": "`compare`", "report": "`write_page`"}
+ACTIONS = {
+    "evaluate": "`evaluate`, one call for each run",
+    "compare": "`compare`",
+    "report": "`write_page`",
+    "means": "`evaluate`",
+    "audit": "`audit`",
+    "table": "`tiewise evaluate`, TSV",
+    "per-query": "`tiewise evaluate --per-query`, TSV",
+}
 
 
 def _analysis_table(rows: list[Result]) -> str:
     cells = []
     for row in rows:
-        size = f"{row['runs']} runs of {row['queries']:,} × {row['documents']:,}"
-        cells.append([ACTIONS[row["action"]], size, format_seconds(row["cpu"]), format_seconds(row["wall"])])
-    return _table(["", "input", "CPU", "wall"], cells)
+        size = f"{row['runs']} run{'s' * (row['runs'] > 1)} of {row['queries']:,} × {row['documents']:,}"
+        memory = format_memory(row["peak_bytes"]) if "peak_bytes" in row else "–"
+        cells.append([ACTIONS[row["action"]], size, format_seconds(row["cpu"]), format_seconds(row["wall"]), memory])
+    return _table(["", "input", "CPU", "wall", "memory"], cells)
 
 
 SWEEP_TITLES = {"judged": "judgments for each query", "tied": "tied rows, %"}
@@ -415,12 +427,26 @@ def _call_aims(result: Result) -> Iterator[Aim]:
 
 
 def _analysis_aims(result: Result) -> Iterator[Aim]:
-    times = {} if result["quick"] else {row["action"]: row["cpu"] for row in result.get("analyses", [])}
+    rows = [] if result["quick"] else result.get("analyses", [])
+    reports = {row["runs"]: row for row in rows if row["action"] == "report"}
+    times = {row["action"]: row["cpu"] for row in rows}
+    memory = {row["action"]: row["peak_bytes"] / 1e6 for row in rows if "peak_bytes" in row}
+    few, many = reports.get(SYSTEM_COUNT, {}), reports.get(MANY_SYSTEMS, {})
+    size = many["peak_bytes"] / 1e6 if many else None
     yield Aim("`compare`, 2 × 1,000,000 rows: over two calls of `evaluate`", _over(times, "compare", "evaluate"), 1.2)
-    yield Aim("`write_page`, 10 systems × 1,000 queries", times.get("report"), 5, unit=" s")
+    yield Aim("`write_page`, 10 systems × 1,000 queries", few.get("cpu"), 5, unit=" s")
+    yield Aim("`write_page`, 50 systems × 1,000 queries", many.get("cpu"), 6, unit=" s")
+    yield Aim("`write_page`, 50 systems × 1,000 queries: memory", size, 300, unit=" MB")
+    yield Aim("`audit` of marco: over `evaluate`", _over(times, "audit", "means"), 3)
+    yield Aim("`audit` of marco: memory", memory.get("audit"), 200, unit=" MB")
+    yield Aim("large, `--per-query` as TSV: over the means alone", _over(times, "per-query", "table"), 2)
+    yield Aim("large, `--per-query` as TSV: memory over that of the means", _over(memory, "per-query", "table"), 1.1)
 
 
 def _file_aims(result: Result) -> Iterator[Aim]:
+    for tool in ("trec_eval", "pytrec_eval"):
+        ratio = _tool_ratio(result, "files", "call-10", tool, "tiewise")
+        yield Aim(f"10 × 100, files: {tool} over Tiewise", ratio, 1.5, least=True)
     idle = result["environment"]["load"][0] < MAX_LOAD
     for shape, threads in (("marco", 1.7), ("large", 1.6)):
         ratio = _tool_ratio(result, "files", shape, "trec_eval", "tiewise")
@@ -442,8 +468,11 @@ def _other_aims(result: Result) -> Iterator[Aim]:
     large, marco = _row(result, "files", "large"), _row(result, "files", "marco")
     ratio = large["cpu"] / large["lines"] / (marco["cpu"] / marco["lines"]) if large and marco else None
     yield Aim("a line of large over a line of marco", ratio, 1.25)
+    one = _row(result, "files", "one-list")
+    ratio = one["cpu"] / one["lines"] / (marco["cpu"] / marco["lines"]) if one and marco else None
+    yield Aim("a line of one list of 10⁶ rows over a line of marco", ratio, 1.5)
     wall = {row["command"]: row["wall"] for row in result["start"]}
-    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _over(wall, TABLE, NUMPY), 2)
+    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _over(wall, TABLE, NUMPY), 1.6)
     name = "the most over the least expensive line, 10⁴ to 10⁸, without the call"
     yield Aim(name, _line_cost_ratio(result["lines"]), 1.5)
     memory = next((row["peak_bytes"] / 1e6 for row in result["lines"] if row["bytes"] > 9.5e9), None)

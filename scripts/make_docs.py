@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 import math
 import re
 import sys
@@ -26,7 +25,9 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 sys.path.insert(0, str(Path(__file__).parent))
 
 import make_figures
-from benchmarks import growth_page, ray_page, speed_page
+from benchmarks import ray_page
+from benchmarks.whole_page import PAGE as SPEED_PAGE
+from benchmarks.whole_page import whole_page
 
 import tiewise as tw
 from tiewise.adapters.index import INDEX_KEYS
@@ -52,8 +53,7 @@ PART = re.compile(r"(<!-- made: ([\w-]+) -->\n\n?).*?(<!-- end -->)", re.DOTALL)
 def documents() -> dict[Path, str]:
     """Every file that is made, wholly or in part, with the text it should have."""
     made = {ROOT / f"docs/{name}.md": page() for name, page in PAGES.items()}
-    made[ROOT / "docs/speed.md"] = speed_page.page(json.loads((ROOT / "benchmarks/results/speed.json").read_text()))
-    made[ROOT / "docs/growth.md"] = growth_page.page(json.loads((ROOT / "benchmarks/results/growth.json").read_text()))
+    made[SPEED_PAGE] = whole_page()
     made[ROOT / "docs/llms.txt"] = page_list()
     made |= {ROOT / "docs/img" / name: picture for name, picture in make_figures.figures().items()}
     for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):

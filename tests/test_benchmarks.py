@@ -10,7 +10,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from benchmarks import growth, growth_page, speed_page
+from benchmarks import growth, growth_page, speed_page, whole_page
+from benchmarks.__main__ import SPEED
 from benchmarks.calls import DROP_INS, OBJECTS
 from benchmarks.contenders import COMMANDS, CONTENDERS, MEASURES, PREPARED, TREC_EVAL, check_means, dicts
 from benchmarks.shapes import DOCUMENTS, SHAPES, PooledShape, files, long_run, reorder, write_files
@@ -236,7 +237,7 @@ def test_a_busy_machine_cannot_judge_threads(load, verdict):
 
 def test_page_shows_what_was_measured():
     page = speed_page.page(result())
-    assert "3 of 5 aims are met. 38 were not measured." in page
+    assert "3 of 5 aims are met. 47 were not measured." in page
     assert "| trec_eval | 20 s (20×) | 50 MB |" in page and "load 0.0 before and 0.5 after" in page
     assert "## From files" in page and "## From dictionaries" not in page and "ranx" not in page.split("## Aims")[0]
     assert "## Small calls" not in page and "## Judgments and ties" not in page
@@ -277,12 +278,14 @@ def test_page_is_written_again_from_results(key, tmp_path):
     source.write_text(json.dumps(result(results=rows)))
     command = [sys.executable, "-m", "benchmarks", "--from", str(source), "--page", str(page)]
     subprocess.run(command, check=True, cwd=ROOT, capture_output=True)
-    assert page.read_text(encoding="utf-8") == speed_page.page(result())
+    assert page.read_text(encoding="utf-8") == whole_page.whole_page(result())
 
 
-def test_growth_page_is_that_of_its_results():
+def test_page_has_every_benchmark():
+    text = whole_page.PAGE.read_text(encoding="utf-8")
+    assert text == whole_page.whole_page() and text.startswith(speed_page.page(json.loads(SPEED.read_text())))
+    assert {"# Speed", "## Growth", "## Scoring"} <= set(text.splitlines()) and text.count("\n# ") == 0
     results = json.loads(growth.RESULTS.read_text())
-    assert growth.PAGE.read_text(encoding="utf-8") == growth_page.page(results)
     assert {row["command"] for row in results["commands"]} <= set(growth.CALLS)
 
 

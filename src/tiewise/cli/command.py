@@ -21,6 +21,7 @@ SCORES, SIGNIFICANCE, EXECUTION, OUTPUT = "Scores", "Significance", "Execution",
 SHORT = "Arguments and options"
 
 BAD_INPUT = 2  # the exit code
+MAX_WIDTH = 100  # of the help text
 
 #: A command with at most this many options shows them under one heading, without their groups.
 FEW_OPTIONS = 6
@@ -79,12 +80,25 @@ class Argument(click.Argument):
         self.description = description
 
 
+class HelpContext(click.Context):
+    """A context whose help is as wide as the terminal; the width is found out when help is shown."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        """What writes the help."""
+        from shutil import get_terminal_size
+
+        self.terminal_width = min(get_terminal_size().columns, MAX_WIDTH) - 2
+        return super().make_formatter()
+
+
 class Command(click.Command):
     """A command that shows its arguments, its options by group, and its examples.
 
     Neighbours that have the same text share a line. `collected` are dataclasses: each takes the values that have the
     names of its fields, and becomes an argument of the command's function, `Output` as ``output``.
     """
+
+    context_class = HelpContext
 
     def __init__(
         self, *args: Any, examples: Sequence[str] = (), collected: Sequence[type[Any]] = (), **settings: Any
@@ -144,6 +158,8 @@ def _add_record(rows: list[tuple[str, str]], record: tuple[str, str]) -> None:
 
 class CommandGroup(click.Group):
     """Commands under one name, in the order in which they were added; without one of them it shows its help."""
+
+    context_class = HelpContext
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         settings |= {"invoke_without_command": True, "subcommand_metavar": "COMMAND [ARGS]..."}

@@ -68,9 +68,9 @@ def complete_measure() -> dict[str, str]:
 
 def load_plugins(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
     """Import the modules of ``--plugin``."""
-    from tiewise.cli.plugins import load_plugin
-
     for name in value:
+        from tiewise.cli.plugins import load_plugin
+
         load_plugin(name)
 
 

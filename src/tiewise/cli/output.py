@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -122,7 +121,12 @@ def screen(path: Path = STANDARD_OUTPUT) -> dict[str, Any]:
     """Width and colour of the terminal, if the output goes there."""
     shown = is_terminal(path)
     colour = shown and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
-    return {"width": shutil.get_terminal_size().columns if shown else WIDTH, "colour": colour}
+    width = WIDTH
+    if shown:
+        from shutil import get_terminal_size
+
+        width = get_terminal_size().columns
+    return {"width": width, "colour": colour}
 
 
 def write(content: str | bytes | Iterable[str], path: Path = STANDARD_OUTPUT, *, styled: bool = False) -> None:

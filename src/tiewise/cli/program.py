@@ -6,9 +6,7 @@ A command is imported when it is called. Every error becomes one message on stan
 
 from __future__ import annotations
 
-import difflib
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -46,7 +44,6 @@ COMMANDS = {
 }
 MODULES = {"break": "break_ties"}  # where it differs from the command's name: `break` is a keyword
 
-MAX_WIDTH = 100  # of the help text
 SHELLS = ("bash", "zsh", "fish")  # that have completion
 COMPLETION = "_TIEWISE_COMPLETE"  # the variable by which a shell asks for completions
 
@@ -72,7 +69,9 @@ class Program(CommandGroup):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command that the arguments call; an error suggests similar names."""
         if args[0] not in COMMANDS and not ctx.resilient_parsing:
-            close = difflib.get_close_matches(args[0], COMMANDS, 1)
+            from difflib import get_close_matches
+
+            close = get_close_matches(args[0], COMMANDS, 1)
             ctx.fail(f"No such command '{args[0]}'." + (f" Did you mean '{close[0]}'?" if close else ""))
         return super().resolve_command(ctx, args)
 
@@ -179,8 +178,7 @@ def _replace_closed_streams() -> None:
 def status_of(args: Sequence[str]) -> int:
     """The exit status of a command line; an error is one message on standard error."""
     try:
-        width = min(shutil.get_terminal_size().columns, MAX_WIDTH) - 2
-        with spelled_for_shell(), app.make_context("tiewise", list(args), terminal_width=width) as context:
+        with spelled_for_shell(), app.make_context("tiewise", list(args)) as context:
             app.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as left:

@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import partial
 from glob import has_magic
 from importlib import import_module
+from io import FileIO
 from itertools import chain
 from pathlib import Path
 from stat import S_IMODE, S_ISREG
@@ -109,7 +110,7 @@ class Reread:
 
     def __init__(self, path: str):
         self.path = path  # as the user gave it, for messages
-        self.absolute = str(Path(path).absolute())
+        self.absolute = Path(path).absolute()
         self._first = self._state()
         self.size = self._first[0]  # in bytes
 
@@ -125,14 +126,14 @@ class Reread:
 
         self.check()
         hashed = sha256()
-        with Path(self.absolute).open("rb") as file:
+        with self.absolute.open("rb") as file:
             while chunk := file.read(CHUNK):
                 hashed.update(chunk)
         return hashed.hexdigest()
 
     def _state(self) -> tuple[int, int]:
         try:
-            stat = Path(self.absolute).stat()
+            stat = self.absolute.stat()
         except OSError as error:
             raise InputError(f"{self.path}: cannot be read again ({error.strerror or error}).") from None
         return stat.st_size, stat.st_mtime_ns
@@ -237,7 +238,7 @@ def opened(path: FileLike, *, name: str | None = None, hashed: bool = True) -> I
             if path == "-":
                 yield Stream(name, sys.stdin.buffer)
             else:
-                with Path(path).open("rb", buffering=0) as file, _unchanged(file, name):
+                with FileIO(path) as file, _unchanged(file, name):
                     yield Stream(name, file, hashed)
     except FileNotFoundError:
         shards = f" Give the files themselves; or, {SHARDED}." if is_pattern(path) else ""

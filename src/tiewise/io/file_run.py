@@ -16,7 +16,7 @@ from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.io import streaming
-from tiewise.io.compression import Reread, opened
+from tiewise.io.compression import Reread, Stream, opened
 from tiewise.io.formats import Layout, check_format, detect_layout
 from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
@@ -31,9 +31,12 @@ SMALL = 1 << 23  # bytes of a file for which a second thread does not help
 class FileRun(StreamedRun):
     """A run in a text file."""
 
-    def __init__(self, path: str, format: str | None):
+    def __init__(self, path: str, format: str | None, stream: Stream):
+        """A run of whose file the first bytes were read, from which the format was recognised."""
         self._file, self._format, self._name = Reread(path), format, path
         self._columns = check_format(Run, format)
+        is_whole = stream.n_raw == self._file.size and not stream.compressed
+        self._text = stream.head if is_whole else None  # of a small file, which is opened once
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
         self._first_trend: Trend | None = None  # of the first lists along their ranks, if lists do not fall
@@ -41,12 +44,12 @@ class FileRun(StreamedRun):
     @property
     def _source(self) -> Source:
         assert self._layout is not None
-        return Source(self._file.path, lambda: self._file.sha256, self._layout.format)
+        return Source(self._name, lambda: self._file.sha256, self._layout.format)
 
     def rows(self) -> Run:
         """The same run as columns."""
         self._file.check()
-        return read_run(self._file.path, format=self._format)
+        return read_run(self._name, format=self._format)
 
     def _read(self, counting: Counting) -> bool:
         self._file.check()
@@ -54,7 +57,7 @@ class FileRun(StreamedRun):
         self._layout, first = layout, next(parts, b"")
 
         def load(block: Any, part: Any, *, ranks: bool = counting.needs_ranks) -> None:
-            parse(block, part, Problems(layout, self._file.path, strict=True), 1, ranks=ranks)
+            parse(block, part, Problems(layout, self._name, strict=True), 1, ranks=ranks)
 
         correct = counting.count(chain([first], parts), load)
         if counting.problem == "not contiguous":
@@ -66,7 +69,7 @@ class FileRun(StreamedRun):
         if not correct:
             return False  # reading its rows raises an error for duplicates
         if not counting.rows:
-            raise InputError(f"{self._file.path}: has no rows.")
+            raise InputError(f"{self._name}: has no rows.")
         if not counting.trend.falls:
             block = reader().Block()
             load(block, first, ranks=True)
@@ -80,14 +83,23 @@ class FileRun(StreamedRun):
         """The layout of the file, and its blocks, into which `split` divides it."""
 
         def read() -> Iterator[Any]:
-            with opened(self._file.absolute, name=self._file.path, hashed=False) as stream:
-                blocks = line_blocks(stream.chunks(), stream.name)
-                layout, blocks = detect_layout(Run, blocks, *self._columns, stream.name)
+            with self._chunks() as chunks:
+                blocks = line_blocks(chunks, self._name)
+                layout, blocks = detect_layout(Run, blocks, *self._columns, self._name)
                 yield layout
-                yield from split(blocks, stream.name)
+                yield from split(blocks, self._name)
 
         found = read()
         return next(found), found
+
+    @contextmanager
+    def _chunks(self) -> Iterator[Iterable[bytes]]:
+        """All bytes of the file, decompressed."""
+        if self._text is not None:
+            yield [self._text]
+            return
+        with opened(self._file.absolute, name=self._name, hashed=False) as stream:
+            yield stream.chunks()
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
@@ -108,7 +120,7 @@ class FileRun(StreamedRun):
                     file.write(some)
             for file in files:
                 file.seek(0)
-                yield _group(line_blocks(iter(partial(file.read, PIECE), b""), self._file.path), layout)
+                yield _group(line_blocks(iter(partial(file.read, PIECE), b""), self._name), layout)
                 file.close()
 
     @contextmanager
@@ -118,13 +130,13 @@ class FileRun(StreamedRun):
             yield
         except OSError as error:
             raise InputError(
-                f"{self._file.path}: the rows of a query are not contiguous, and the temporary folder has no space to "
+                f"{self._name}: the rows of a query are not contiguous, and the temporary folder has no space to "
                 f"group them ({error.strerror}). Sort the file by query, or set TMPDIR to a folder with more space."
             ) from None
 
     def _raise_problems(self, layout: Layout) -> None:
         """Raise an error for unreadable lines, else for ids that are not UTF-8."""
-        block, problems, first_line = reader().Block(), Problems(layout, self._file.path), 1
+        block, problems, first_line = reader().Block(), Problems(layout, self._name), 1
         not_utf8: dict[tuple[str, bytes], int] = {}
         for data in self._lines():
             parse(block, data, problems, first_line)

@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from numbers import Integral
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -66,8 +65,8 @@ def _file_source(path: str, format: str | None) -> RunSource:
     name, _ = check_format(Run, format)
     with opened(path, hashed=False) as stream:
         family = detect_family(name, stream.head, stream.name)
-    if family == "lines":
-        return FileRun(path, format)
+        if family == "lines":
+            return FileRun(path, format, stream)
     if family == "parquet" and not stream.compressed:
         with prefix_errors(path):
             return ArrowRun.of_parquet(path)
@@ -225,10 +224,7 @@ SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
 
 
 def _is_file(path: PathLike) -> bool:
-    try:
-        return Path(path).is_file()
-    except (OSError, ValueError):  # too long, or with a NUL byte
-        return False
+    return os.path.isfile(path)  # noqa: PTH113 – Path raises on long names
 
 
 def tie_groups(

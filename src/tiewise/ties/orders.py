@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -93,16 +92,22 @@ def arrange_ties(run: Run, order: str, seed: int) -> Run:
 # -- random orders ----------------------------------------------------------------------------------------------------
 
 
+def _digest(text: bytes) -> bytes:
+    from hashlib import blake2b  # here, since it takes time and not every use needs it
+
+    return blake2b(text, digest_size=8).digest()
+
+
 def hash_names(names: Sequence[str], codes: Codes) -> Hashes:
     """The hash of the name of each code."""
     used, index = np.unique(codes, return_inverse=True)
-    digests = (blake2b(names[code].encode("utf-8", "surrogatepass"), digest_size=8).digest() for code in used.tolist())
+    digests = (_digest(names[code].encode("utf-8", "surrogatepass")) for code in used.tolist())
     return np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[index]
 
 
 def random_priorities(ids: NDArray[Any], seed: int, number: int = 0) -> Hashes:
     """A random number for each id, the same wherever the id occurs; others for another seed or number of the draw."""
-    step = blake2b(f"{seed} {number}".encode(), digest_size=8).digest()
+    step = _digest(f"{seed} {number}".encode())
     return _mix_bits(ids.astype(np.uint64) + np.uint64(int.from_bytes(step, "little")))
 
 

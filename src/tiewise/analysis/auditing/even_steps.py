@@ -150,13 +150,17 @@ def _log10_chance(part: Preimage) -> float:
     value, margin = part
     tolerance = (margin + max(margin[0], margin[-1])) / (value[-1] - value[0])
     place = _rescale(value)
-    median = np.median(tolerance)
+    ordered = np.sort(tolerance)
+    median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
     denominators = np.arange(1.0, min(np.ceil(0.25 / median), MAX_DENOMINATOR) + 1)
     denominators = denominators[4 * median * denominators < 1]  # with finer steps, most scores would always fit
-    for stop in (3, 9, len(place) - 1):  # a few numbers rule out most denominators; the first and the last fit all
-        steps = place[1:stop, None] * denominators
-        fits = np.abs(steps - np.rint(steps)) <= tolerance[1:stop, None] * denominators
-        denominators = denominators[fits.all(axis=0)]
+    start = 1
+    for stop in (2, 3, 9, len(place) - 1):  # a few numbers rule out most denominators; the first and the last fit all
+        steps = place[start:stop, None] * denominators
+        fits = np.abs(steps - np.rint(steps)) <= tolerance[start:stop, None] * denominators
+        denominators, start = denominators[fits.all(axis=0)], stop
+        if not len(denominators):
+            return 0.0
     for denominator in denominators:
         if np.diff(np.rint(place * denominator)).min() >= 1:
             return float(np.log10(np.minimum(2 * tolerance[1:-1] * denominator, 1.0)).sum())

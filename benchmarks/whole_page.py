@@ -1,0 +1,27 @@
+"""docs/speed.md: one page about speed, from the results of all benchmarks: calls and files, growth, scoring."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from benchmarks import growth_page, scoring_page, speed_page
+
+ROOT = Path(__file__).parent.parent
+RESULTS, PAGE = ROOT / "benchmarks/results", ROOT / "docs/speed.md"
+#: The results of `benchmarks.scoring`, in the order of the page.
+SCORING = ("scoring-h200", "scoring-collection", "scoring-cpu")
+
+
+def whole_page(speed: dict[str, Any] | None = None) -> str:
+    """The page of the results that are kept, or of other results of `python -m benchmarks`."""
+    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
+    growth, scoring = growth_page.page(found["growth"]), scoring_page.page([found[name] for name in SCORING])
+    return "\n".join([speed_page.page(speed or found["speed"]), *map(_as_section, (growth, scoring))])
+
+
+def _as_section(page: str) -> str:
+    """A page as a section of another: its headings are one level lower."""
+    return re.sub(r"^(#+ )", r"#\1", page, flags=re.MULTILINE)
