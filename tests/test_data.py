@@ -173,7 +173,6 @@ def test_an_empty_list_is_a_query_all_the_same():
         ({"q": {"d": "0.5"}}, "score '0.5' is text, not a number"),
         ({"q": {"d": None}}, "is not a number"),
         ({"q": {"d": 2**53 + 1}}, "beyond 2\\*\\*53"),
-        ({"q": ["d"]}, "has a list for query 'q'"),
         ({1: {"d": 1.0}, "1": {"d": 1.0}}, "same id as text"),
         ({"q": {1: 1.0, "1": 2.0}}, "document '1' appears twice"),
         ({"q": {"1": 1.0, 1: 2.0}}, "document '1' appears twice"),
@@ -185,6 +184,13 @@ def test_bad_numbers_in_a_dict(table, message):
         Run.from_dict(table)
     with pytest.raises(InputError, match=message):
         as_run(table)
+
+
+def test_from_dict_takes_mappings_alone():
+    with pytest.raises(InputError, match="The run has a list for query 'q'"):
+        Run.from_dict({"q": ["d"]})
+    with pytest.raises(InputError, match="query 'q': a str is no ranking"):
+        as_run({"q": "d"})
 
 
 def test_bad_columns():

@@ -240,7 +240,7 @@ def test_a_response_for_each_document(tmp_path):
     together = [{"query_id": "q1", "doc_ids": IDS, "responses": [chat(top) for top in TOP]}]
     for lines in (each, several, together):
         assert tw.read_run(write(tmp_path / "a.jsonl", *lines)).to_dict() == {"q1": OF_TOP}
-    with pytest.raises(tw.InputError, match="a.jsonl:4: query 'q1' appears twice"):
+    with pytest.raises(tw.InputError, match=r"a.jsonl:4: query 'q1' appears twice"):
         tw.read_run(write(tmp_path / "a.jsonl", *each, each[0]))
     with pytest.raises(tw.InputError, match="query 'q1' appears twice"):  # orders of parts cannot be compared
         tw.read_run(write(tmp_path / "a.jsonl", *(line("[2] > [1]", doc_ids=[a, a + "x"]) for a in IDS)))

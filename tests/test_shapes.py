@@ -115,6 +115,8 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "PyTerrier CSV": (PYTERRIER.to_csv(index=False), RUN),
     "PyTerrier TSV": (PYTERRIER.to_csv(index=False, sep="\t"), RUN),
     "integer scores": (lines("{q} {d} {s}", rows=[("q", "a", 1, 120), ("q", "b", 2, 80)]), {"q": {"a": 120.0, "b": 80.0}}),
+    "scores and a tag": (lines("{q} {d} {s} bm25"), RUN),
+    "scores after Q0": (lines("{q} Q0 {d} {s}"), RUN),
     "JSON": (json.dumps(RUN), RUN),
     "JSON with ids alone": (json.dumps({query: list(docs) for query, docs in RUN.items()}), RANKED),
     "JSON with pairs": (json.dumps({query: list(docs.items()) for query, docs in RUN.items()}), RUN),

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     tw.evaluate(3, RUN)  # type: ignore[arg-type]
     tw.evaluate(QRELS, None)  # type: ignore[arg-type]
     tw.evaluate(QRELS, ["a.trec", "b.trec"])  # type: ignore[list-item]
-    tw.evaluate(QRELS, {"q": {"a": "high"}})  # type: ignore[dict-item]
+    tw.evaluate(QRELS, {"q": {"a": "high"}})  # type: ignore[arg-type]
     tw.evaluate(QRELS, RUN, 3)  # type: ignore[arg-type]
     tw.evaluate(QRELS, RUN, missing="zeros")  # type: ignore[arg-type]
     tw.evaluate(QRELS, RUN, depht=5)  # type: ignore[call-arg]

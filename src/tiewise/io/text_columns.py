@@ -349,6 +349,7 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
         (("query", "document", "rank", "score"), _fits_both),  # ColBERT, PLAID
         (("query", "document", "score", "rank"), _fits_both),
         (("query", "", "document", "score"), _fits_constant_scores),
+        (("query", "document", "score", ""), _fits_constant_scores),
         (("query", "", "document", "rank", "score"), _fits_both),
         (("query", "document", "rank", "score", ""), _fits_both),
         (("query", "", "document", "rank", "score", ""), _fits_trec),
