@@ -64,7 +64,9 @@ def compute_by_hand(qrels: Judgments, run: Lists, settings: Settings) -> float |
         label = dict(labels)
         if settings.labels != "any":
             label = {doc: math.trunc(x) if settings.labels == "cut" else round(x) for doc, x in label.items()}
-        listed = _list(query, run.get(query, {}), label, settings)
+        listed = seen = _list(query, run.get(query, {}), settings)
+        if measure.judged_only:  # of the cut lists, as trec_eval -M -J does
+            listed = [doc for doc in seen if label.get(doc, -1) >= 0]
         rel = getattr(measure, "rel", 1)
         if is_gain and measure.gains != "binary":  # type: ignore[attr-defined]
             exp = measure.gains == "exp"  # type: ignore[attr-defined]
@@ -75,7 +77,7 @@ def compute_by_hand(qrels: Judgments, run: Lists, settings: Settings) -> float |
         if settings.no_relevant == "skip" and not relevant:
             continue
         if settings.retrieved_only:
-            whole = {doc: x for doc, x in whole.items() if doc in run.get(query, {})}
+            whole = {doc: x for doc, x in whole.items() if doc in seen}
             relevant = sum(x > 0 for x in whole.values())
         if not listed or not relevant:
             values.append(0.0)
@@ -91,7 +93,7 @@ def compute_by_hand(qrels: Judgments, run: Lists, settings: Settings) -> float |
     return float(np.mean(values)) if values else None
 
 
-def _list(query: str, scores: dict[str, float], label: dict[str, float], settings: Settings) -> list[str]:
+def _list(query: str, scores: dict[str, float], settings: Settings) -> list[str]:
     """The documents of a list in the order of the settings."""
     docs = [doc for doc in scores if not (settings.drop_self and doc == query)]
     dtype = ml_dtypes.bfloat16 if settings.score_dtype == "bfloat16" else settings.score_dtype
@@ -101,8 +103,7 @@ def _list(query: str, scores: dict[str, float], label: dict[str, float], setting
     if settings.order != "given":
         docs.sort(reverse=settings.order == "docid-desc")
     docs.sort(key=lambda doc: -read[doc])
-    docs = docs[: settings.depth]  # first, as trec_eval -M -J does
-    return [doc for doc in docs if label.get(doc, -1) >= 0] if settings.measure.judged_only else docs
+    return docs[: settings.depth]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -19,9 +19,9 @@ from tiewise.analysis.settings import Numbers, Settings
 from tiewise.analysis.tool_settings import parse_tool
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
-from tiewise.io import as_source
+from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.results.wording import count_noun, format_percent
+from tiewise.results.wording import count_noun, format_percent, list_examples
 from tiewise.ties.counted import RunSource
 
 
@@ -39,6 +39,11 @@ def explain_runs(
     settings = replace(settings, drop_self=False, score_dtype="float64")  # they are so already
     a, b = runs
     same_a, same_b = a.select_queries(b.queries), b.select_queries(a.queries)
+    if not same_a.queries:
+        raise InputError(
+            f"The two runs have no query in common. Queries of run: {list_examples(a.queries)}; of other: "
+            f"{list_examples(b.queries)}."
+        )
     rows = same_b.find(same_a, positions(same_b.query_index, same_a.queries))[1]  # of b, for each row of a
     common_a, common_b = same_a.take(np.flatnonzero(rows >= 0)), same_b.take(np.sort(rows[rows >= 0]))
     score_a, score_b = common_a.score, same_b.score[rows[rows >= 0]]  # (n_common,), as the rows of a
@@ -53,7 +58,7 @@ def explain_runs(
         same_b,
         b,
     )
-    numbers = [Numbers.of(qrels, as_source(one), measure, Options()) for one in stages]
+    numbers = [Numbers.of_edited(qrels, one) for one in stages]
     reordered = _count_reordered(lists, score_a, score_b)
     of_lists = count_noun(len(same_a.queries), "list")
     causes = (

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tiewise.analysis.measuring import Evaluation, count_run
 from tiewise.analysis.options import Options
 from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics import engine
@@ -126,6 +127,12 @@ class Numbers:
         measures = [measure, *([] if measure.judged_only else [measure(judged_only=True)])]
         return cls(Evaluation.of(qrels, source, options, measures))
 
+    @classmethod
+    def of_edited(cls, qrels: Qrels, run: Run) -> Numbers:
+        """Count a run that was edited, perhaps so that it has no judged documents."""
+        source, options = MemoryRun(run), Options()
+        return cls(Evaluation(count_run(qrels, source, options, is_edited=True), options, source, qrels))
+
     def value(self, settings: Settings) -> float | None:
         """The number; None if no query is left, and for what has no number."""
         if settings not in self._values:
@@ -133,7 +140,7 @@ class Numbers:
         return self._values[settings]
 
     def _compute(self, settings: Settings) -> float | None:
-        if settings.depth is not None and settings.measure.judged_only:
+        if settings.depth is not None and (settings.measure.judged_only or settings.retrieved_only):
             return self._compute_of_cut_lists(settings)
         evaluation, measure, rule = self._evaluation(settings), settings.measure, settings.rule
         if settings.order == EXPECTED:
@@ -148,7 +155,7 @@ class Numbers:
         return float(measure.aggregation.of_values(found[kept])) if kept.any() else None
 
     def _compute_of_cut_lists(self, settings: Settings) -> float | None:
-        """Lists are cut before unjudged documents are removed, as by trec_eval -M -J; None without an order of ties."""
+        """Lists are cut first, as by trec_eval -M -J, and a tool does not see the rest; None without an order of ties."""
         if settings.order == EXPECTED:
             return None
         evaluation = self._evaluation(replace(settings, depth=None))
@@ -159,9 +166,9 @@ class Numbers:
             rows = rows.projected(settings.score_dtype)
         broken = arrange_ties(rows, settings.order, seed=0)
         assert broken.rank is not None and settings.depth is not None
-        cut = MemoryRun(broken.take(np.flatnonzero(broken.rank <= settings.depth)))
+        cut = broken.take(np.flatnonzero(broken.rank <= settings.depth))
         read = replace(settings, depth=None, score_dtype="float64", drop_self=False)  # it is so already
-        return Numbers.of(evaluation.qrels, cut, settings.measure, Options()).value(read)
+        return Numbers.of_edited(evaluation.qrels, cut).value(read)
 
     def _evaluation(self, settings: Settings) -> Evaluation:
         given = self.given

@@ -49,7 +49,7 @@ def parse_tool(text: str, measure: Measure, evaluation: Evaluation) -> Settings:
     for switch, position in turned.items():
         settings = settings.turn(switch, position)
     if settings.order == EXPECTED and settings.measure.judged_only and settings.depth is not None:
-        raise InputError(f"{text}: the expected value of lists that are cut and judged only is not known. Give an order.")
+        raise InputError(f"{text}: -J and -M together have no expected value. Give an order: --order docid-desc.")
     return _simplify(settings, evaluation)
 
 
