@@ -20,7 +20,7 @@ from tiewise.results.view import View
 from tiewise.results.wording import ATOL, NumberFormat, capitalize_first, join_names
 
 JOINT = " and "  #: between causes that have one contribution
-MAX_CAUSES = 5  #: the rows of the table without --explain: the smallest contributions share the last one
+MAX_CAUSES = 4  #: the rows of the table without --explain: the smallest contributions share the last one
 MAX_ALTERNATIVES = 3  #: how many other explanations of printed numbers are named without --explain
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines.
@@ -69,9 +69,9 @@ POSITIONS: dict[str, dict[Any, str]] = {
 ADVICE = {
     "self-documents": "documents with the id of their query. Drop them if queries are documents of the collection.",
     "missing queries": "judged queries that the run lacks. Count them as 0, or systems gain by failing.",
-    "queries without relevant documents": "they are 0 for every system. Say whether they count.",
+    "no relevant documents": "queries without any are 0 for every system. Say whether they count.",
     "fractional labels": "a label of 2.7 is 2.7, 2 or 3. Use whole labels, or the same tool.",
-    "relevant documents not retrieved": "a tool that sees the lists alone does not know them. Give it all judgments.",
+    "unretrieved documents": "relevant ones are unknown to a tool that sees the lists alone. Give it all judgments.",
     "label threshold": "the lowest label that is relevant (-l). Say which, as in AP(rel=2).",
     "gain": "what a label is worth in nDCG: the label, 2^label − 1, or 1. Say which.",
     "divisor": "by what AP@k is divided: the relevant documents, or at most k. Say which.",

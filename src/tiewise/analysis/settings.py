@@ -69,7 +69,8 @@ class Settings:
         if self.missing == "skip":
             kept &= evaluation.ties.present
         if self.no_relevant == "skip":  # none in the judgments, retrieved or not
-            kept &= evaluation.has_relevant(self.measure)
+            grouped = evaluation.read_by(self.measure, replace(self.rule, retrieved_only=False))
+            kept &= grouped.judged(self.measure.relevant(grouped.ties.qrels.label)) > 0
         return kept
 
     def get(self, switch: str) -> Any:
@@ -99,9 +100,9 @@ FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
 SWITCHES = {
     "drop_self": "self-documents",
     "missing": "missing queries",
-    "no_relevant": "queries without relevant documents",
+    "no_relevant": "no relevant documents",
     "labels": "fractional labels",
-    "retrieved_only": "relevant documents not retrieved",
+    "retrieved_only": "unretrieved documents",
     "rel": "label threshold",
     "gains": "gain",
     "norm": "divisor",
