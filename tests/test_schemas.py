@@ -38,6 +38,7 @@ def results():
         "evaluation": report,
         "tools": report.oblivious_by_tool(),
         "comparison": tw.compare(QRELS, RUNS),
+        "why": tw.why(QRELS, RUNS["minilm-bf16"], "AP", tools=("trec_eval", "tiewise")),
         "audit": tw.audit(RUNS["minilm-bf16"], qrels=QRELS),
         "similarity": tw.similarity(RUNS),
         "stages": tw.stages(RUNS["minilm-fp32"], {"bf16": RUNS["minilm-bf16"]}, 5, 0.8),
@@ -52,7 +53,7 @@ def test_every_schema_is_documented(schemas, results):
 
 
 @pytest.mark.parametrize(
-    "name", ["evaluation", "tools", "comparison", "audit", "similarity", "stages", "protocol", "index"]
+    "name", ["evaluation", "tools", "comparison", "why", "audit", "similarity", "stages", "protocol", "index"]
 )
 def test_documents_have_the_keys_that_are_documented(schemas, results, name):
     _, keys, columns = schemas[name]

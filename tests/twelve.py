@@ -8,7 +8,8 @@ Judgments = dict[str, dict[str, float]]
 Lists = dict[str, dict[str, float]]
 
 KINDS = (
-    "graded", "binary", "negative", "sparse", "missing", "short", "norel", "fractional", "self", "long", "runonly", "utf8",
+    "graded", "binary", "negative", "sparse", "missing", "short",
+    "norel", "fractional", "self", "long", "runonly", "utf8",
 )  # fmt: skip
 
 

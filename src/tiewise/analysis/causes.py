@@ -139,6 +139,8 @@ class Why(Result):
             return f"Both numbers are the same{f': {idle} make no difference here' if idle else ''}."
         if len(found) == 1:
             return f"{capitalize_first(found[0].cause)}: the whole difference."
+        if abs(self.difference) <= ATOL:
+            return f"Both numbers are the same: {join_names([one.cause for one in found])} cancel."
         opposite = {one.contribution > 0 for one in found} == {True, False}
         others = join_names([one.cause for one in found[1:]])
         return f"Most of it: {found[0].cause}; then {others}{', which partly cancel' if opposite else ''}."

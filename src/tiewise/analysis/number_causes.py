@@ -30,8 +30,8 @@ def why(
 ) -> Why:
     """Why two numbers differ: the causes, whose contributions add up to the difference.
 
-    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties), each
-      perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``.
+    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties),
+      each perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``.
     - `numbers`: two printed numbers, as text with all their digits. Settings that print them are searched: of all
       tools, or of those in `tools`.
     - `other`: a second run. Both are read as one of the `tools` reads them (default: missing queries count as 0, ties

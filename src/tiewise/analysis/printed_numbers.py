@@ -21,8 +21,10 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.wording import ATOL, SHORT, join_names
+from tiewise.ties.orders import TOOL_ORDERS
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
+DEPTHS = (10, 20, 50, 100, 200, 500, 1000)  #: to which lists are cut
 MAX_MATCHES = 40  #: of each number, the simplest ones
 
 
@@ -66,22 +68,26 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
         return Why(measure.name, texts, values, (cause,), (note, *searched.describe_range()), explained=False)
     pairs = sorted(product(*found), key=_cost)
     simplest = [pair for pair in pairs if _cost(pair) == _cost(pairs[0])]
+    explanations: dict[tuple[str, ...], str] = {}  # by their causes: the first of each
+    for a, b in simplest:
+        causes = find_causes(numbers, a.settings, b.settings)
+        key = tuple(cause.cause for cause in causes if abs(cause.contribution) > ATOL)
+        explanations.setdefault(key, f"{one.text} as {a.name}, {two.text} as {b.name}")
+    first_text, *others = explanations.values()
     a, b = simplest[0]
-    causes = list(find_causes(numbers, a.settings, b.settings))
-    rounding = values[1] - values[0] - sum(one.contribution for one in causes)
-    causes.append(Cause("printed digits", *texts, rounding))
-    names = dict.fromkeys(_describe(texts, pair) for pair in simplest)
-    return Why(measure.name, texts, values, tuple(causes), (), next(iter(names)), tuple(names)[1:])
+    effective = list(find_causes(numbers, a.settings, b.settings))
+    rounding = values[1] - values[0] - sum(cause.contribution for cause in effective)
+    effective.append(Cause("printed digits", *texts, rounding))
+    notes = ()
+    if a.turned + b.turned > 1 and not tools:
+        notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
+    return Why(measure.name, texts, values, tuple(effective), notes, first_text, tuple(others))
 
 
 def _cost(pair: tuple[Candidate, Candidate]) -> tuple[int, int]:
     """How far two settings are from those of tools, and from each other."""
     a, b = pair
     return a.turned + b.turned, len(list(a.settings.steps(b.settings)))
-
-
-def _describe(texts: tuple[str, str], pair: tuple[Candidate, Candidate]) -> str:
-    return ", ".join(f"{text} as {one.name}" for text, one in zip(texts, pair, strict=True))
 
 
 def _parse_number(text: Any, measure: Measure) -> Printed:
@@ -131,7 +137,8 @@ class _Search:
     def describe_nearest(self, printed: Printed, tool: str | None) -> str:
         """The number next to a printed one that some tool prints as it is."""
         known = [(self._numbers.value(one.settings), one.name) for one in self._tried[tool].values() if not one.turned]
-        value, name = min(((x, name) for x, name in known if x is not None), key=lambda one: abs(one[0] - printed.value))
+        some = [(x, name) for x, name in known if x is not None]
+        value, name = min(some, key=lambda one: abs(one[0] - printed.value))
         return f"{SHORT.number(value)} ({name})"
 
     def describe_range(self) -> Iterator[str]:
@@ -155,7 +162,7 @@ class _Search:
         if tool is not None:
             yield parse_tool(tool, self._measure, self._numbers.given), tool
             return
-        for name in (OURS, *TOOLS):
+        for name in (OURS, *TOOLS, *TOOL_ORDERS):
             try:
                 yield parse_tool(name, self._measure, self._numbers.given), name
             except InputError:  # it does not print this measure
@@ -179,6 +186,6 @@ def _alternatives(evaluation: Evaluation, measure: Measure) -> Iterable[tuple[st
         else:
             yield from ((name, choice) for choice in one.choices)
     yield from (("judged_only", True), ("retrieved_only", True))
-    yield from (("depth", depth) for depth in (10, 100, 1000) if depth < evaluation.counted.longest)
+    yield from (("depth", depth) for depth in DEPTHS if depth < evaluation.counted.longest)
     yield from (("score_dtype", dtype) for dtype in ("float64", "float32", "float16", "bfloat16"))
-    yield from (("order", order) for order in (EXPECTED, "docid-desc", "docid-asc", "given"))
+    yield from (("order", order) for order in (EXPECTED, *TOOL_ORDERS))

@@ -20,6 +20,7 @@ from tiewise.analysis.tool_settings import parse_tool
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
+from tiewise.io.edited_run import edit_run
 from tiewise.metrics.definition import Measure
 from tiewise.results.wording import count_noun, format_percent, list_examples
 from tiewise.ties.counted import RunSource
@@ -31,11 +32,9 @@ def explain_runs(
     """The causes of the difference of two runs in a measure, both read by one tool."""
     runs, settings = [], Settings(measure)
     for source in sources:
-        evaluation = Evaluation.of(qrels, source, options, [measure])
-        settings = parse_tool(tool, measure, evaluation)
-        rows = source.rows().negated() if options.distances else source.rows()
-        rows = rows.without_self() if settings.drop_self else rows
-        runs.append(rows if settings.score_dtype == "float64" else rows.projected(settings.score_dtype))
+        settings = parse_tool(tool, measure, Evaluation.of(qrels, source, options, [measure]))
+        read = edit_run(source.rows(), drop_self=settings.drop_self, distances=options.distances)
+        runs.append(read if settings.score_dtype == "float64" else read.projected(settings.score_dtype))
     settings = replace(settings, drop_self=False, score_dtype="float64")  # they are so already
     a, b = runs
     same_a, same_b = a.select_queries(b.queries), b.select_queries(a.queries)
@@ -96,5 +95,3 @@ def _count_reordered(lists: NDArray[np.int64], first: Floats, then: Floats) -> i
     above = value + query * (len(value) + 1)  # increases from list to list, so that one running maximum serves all
     falls = np.maximum.accumulate(above)[:-1] > above[1:] if len(above) else np.zeros(0, bool)
     return len(np.unique(query[1:][falls])) if len(above) else 0
-
-

@@ -156,7 +156,7 @@ class Numbers:
         return float(measure.aggregation.of_values(found[kept])) if kept.any() else None
 
     def _compute_of_cut_lists(self, settings: Settings) -> float | None:
-        """Lists are cut first, as by trec_eval -M -J, and a tool does not see the rest; None without an order of ties."""
+        """The number of lists that are cut first, as by trec_eval -M -J; None without an order of ties."""
         if settings.order == EXPECTED:
             return None
         evaluation = self._evaluation(replace(settings, depth=None))

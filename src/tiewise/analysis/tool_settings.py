@@ -79,7 +79,8 @@ def describe_self(texts: Iterable[str], evaluation: Evaluation) -> Iterable[str]
             continue
         if task_drops_self(evaluation.counted.source) is None and evaluation.self_stands_first:
             lists = count_noun(evaluation.self_queries, "list")
-            yield f"{lists} hold the document with the id of the query; some tasks of {text} drop it: '{text} --drop-self'."
+            drop = f"some tasks of {tool.name} drop it: '{text} --drop-self'"
+            yield f"{lists} hold the document with the id of the query; {drop}."
 
 
 def _read(text: str, measure: Measure) -> tuple[str, dict[str, Any]]:

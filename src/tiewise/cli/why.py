@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import tiewise as tw
 from tiewise.cli import options
@@ -62,7 +63,7 @@ def why(
     numbers: tuple[str, str] | None,
     other: Path | None,
     distances: bool,
-    **formats: str,
+    **formats: Any,
 ) -> None:
     """Show why two numbers differ: causes, with what each adds to the difference.
 
@@ -72,13 +73,15 @@ def why(
     if not (tools or numbers or other):
         raise InputError("Give --tool twice, --numbers, or --other.")
     chosen = Selection([measure], rel).resolve([])
+    if len(chosen) != 1:
+        raise InputError(f"Give one measure, not {len(chosen)}.")
     inputs = Inputs([run] if other is None else [run, other], qrels=qrels, **formats)
     with collect_warnings() as warned:
         judged, runs = inputs.read_qrels(), [*inputs.open_runs().values()]
         found = tw.why(
             judged,
             runs[0],
-            chosen,
+            chosen[0],
             tools=[options.spell_dtypes(one) for one in tools],
             numbers=numbers or (),
             other=None if other is None else runs[1],
