@@ -31,7 +31,7 @@ from benchmarks import growth_page, ray_page, speed_page
 import tiewise as tw
 from tiewise.adapters.index import INDEX_KEYS
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
-from tiewise.analysis.causes import ADVICE, POSITIONS, WHY_COLUMNS, WHY_KEYS
+from tiewise.analysis.causes import ADVICE, WHY_COLUMNS, WHY_KEYS
 from tiewise.analysis.comparison.result import COMPARISON_COLUMNS
 from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS
 from tiewise.analysis.report_tables import REPORT_COLUMNS
@@ -389,14 +389,11 @@ def rule_cell(rule: Rule | None) -> str:
 
 def causes() -> str:
     """The causes of a difference in their order, with the options that turn them and what to do about them."""
-    options: dict[str, list[str]] = {}
+    options: dict[str, list[str]] = {"gains": ["`--gains`"], "norm": ["`--norm`"]}  # parameters of measures
     for option, (switch, _) in FLAGS.items():
         options.setdefault(switch, []).append(f"`{option}`")
-    rows = [
-        (name, ", ".join(POSITIONS.get(switch, {}).values()), " ".join(options.get(switch, [])), cell(ADVICE[name]))
-        for switch, name in SWITCHES.items()
-    ]
-    return table(("cause", "how it may be", "option of a tool", "what it is, and what to do"), rows)
+    rows = [(name, " ".join(options.get(switch, [])), cell(ADVICE[name])) for switch, name in SWITCHES.items()]
+    return table(("cause", "option of a tool", "what it is, and what to do"), rows)
 
 
 def tool_definitions() -> str:

@@ -20,8 +20,7 @@ from tiewise.results.view import View
 from tiewise.results.wording import ATOL, NumberFormat, capitalize_first, join_names
 
 JOINT = " and "  #: between causes that have one contribution
-MAX_CAUSES = 4  #: the rows of the table without --explain: the smallest contributions share the last one
-MAX_ALTERNATIVES = 3  #: how many other explanations of printed numbers are named without --explain
+MAX_CAUSES = 4  #: the rows of the table without --explain, one less of printed numbers; the smallest share the last
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines.
 WHY_COLUMNS = {
@@ -160,8 +159,8 @@ class Why(Result):
         )
         title = f"{self.measure}: {first}, {second}, difference {numbers.signed(self.difference)}"
         rows = [
-            (one.cause, one.a, one.b, Cell(numbers.signed(one.contribution), value=one.contribution))
-            for one in (self.causes if view.explain else _shorten(self._effective))
+            (one.cause, one.a, one.b, Cell(numbers.signed(one.contribution, tiny="≈0"), value=one.contribution))
+            for one in (self.causes if view.explain else _shorten(self._effective, MAX_CAUSES - self._is_printed))
         ]
         a, b = (Column(key, name) for key, name in zip("ab", self.names, strict=True))
         columns = Column("cause"), a, b, Column("contribution", align="right")
@@ -169,9 +168,8 @@ class Why(Result):
         if view.explain:
             return Section([*parts, *self._explanations()], notes=self.notes)
         if self.alternatives:
-            more = len(self.alternatives) - MAX_ALTERNATIVES
-            others = "; ".join(self.alternatives[:MAX_ALTERNATIVES]) + (f"; {more:,} more" if more > 0 else "")
-            parts.append(f"As simple: {others}.")
+            more = len(self.alternatives) - 1
+            parts.append(f"As simple: {self.alternatives[0]}{f'; {more:,} more' if more else ''}.")
         return Section(parts, notes=self.notes)
 
     def _explanations(self) -> Iterator[str]:
@@ -252,11 +250,11 @@ def describe_position(switch: str, position: Any) -> str:
     )
 
 
-def _shorten(causes: list[Cause]) -> list[Cause]:
+def _shorten(causes: list[Cause], most: int) -> list[Cause]:
     """The largest causes, in their order, and the sum of the others."""
-    if len(causes) <= MAX_CAUSES:
+    if len(causes) <= most:
         return causes
-    limit = sorted((abs(one.contribution) for one in causes), reverse=True)[MAX_CAUSES - 2]
-    large = [one for one in causes if abs(one.contribution) >= limit][: MAX_CAUSES - 1]
+    limit = sorted((abs(one.contribution) for one in causes), reverse=True)[most - 2]
+    large = [one for one in causes if abs(one.contribution) >= limit][: most - 1]
     others = [one for one in causes if one not in large]
     return [*large, Cause(f"{len(others)} others", "", "", float(np.sum([one.contribution for one in others])))]

@@ -25,7 +25,7 @@ from tiewise.ties.orders import TOOL_ORDERS
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)  #: to which lists are cut
-MAX_MATCHES = 40  #: of each number, the simplest ones
+MAX_MATCHES = 12  #: of each number, the first ones
 
 
 class Candidate(NamedTuple):
@@ -66,28 +66,19 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
         nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
         note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
         return Why(measure.name, texts, values, (cause,), (note, *searched.describe_range()), explained=False)
-    pairs = sorted(product(*found), key=_cost)
-    simplest = [pair for pair in pairs if _cost(pair) == _cost(pairs[0])]
-    explanations: dict[tuple[str, ...], str] = {}  # by their causes: the first of each
-    for a, b in simplest:
-        causes = find_causes(numbers, a.settings, b.settings)
-        key = tuple(cause.cause for cause in causes if abs(cause.contribution) > ATOL)
-        explanations.setdefault(key, f"{one.text} as {a.name}, {two.text} as {b.name}")
-    first_text, *others = explanations.values()
-    a, b = simplest[0]
-    effective = list(find_causes(numbers, a.settings, b.settings))
-    rounding = values[1] - values[0] - sum(cause.contribution for cause in effective)
-    effective.append(Cause("printed digits", *texts, rounding))
-    notes = ()
-    if a.turned + b.turned > 1 and not tools:
+    explanations: dict[tuple[str, ...], tuple[str, list[Cause]]] = {}  # by their causes: the first of each
+    for a, b in product(*found):
+        causes = list(find_causes(numbers, a.settings, b.settings))
+        effective = tuple(cause.cause for cause in causes if abs(cause.contribution) > ATOL)
+        explanations.setdefault(effective, (f"{one.text} as {a.name}, {two.text} as {b.name}", causes))
+    fewest = min(map(len, explanations))
+    (name, causes), *others = (one for effective, one in explanations.items() if len(effective) == fewest)
+    rounding = values[1] - values[0] - sum(cause.contribution for cause in causes)
+    causes.append(Cause("printed digits", *texts, rounding))
+    notes: tuple[str, ...] = ()
+    if found[0][0].turned + found[1][0].turned > 1 and not (tools or others):
         notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
-    return Why(measure.name, texts, values, tuple(effective), notes, first_text, tuple(others))
-
-
-def _cost(pair: tuple[Candidate, Candidate]) -> tuple[int, int]:
-    """How far two settings are from those of tools, and from each other."""
-    a, b = pair
-    return a.turned + b.turned, len(list(a.settings.steps(b.settings)))
+    return Why(measure.name, texts, values, tuple(causes), notes, name, tuple(text for text, _ in others))
 
 
 def _parse_number(text: Any, measure: Measure) -> Printed:
