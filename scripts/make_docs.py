@@ -150,7 +150,7 @@ SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {
         COMPARISON_KEYS,
         {"pairs": COMPARISON_COLUMNS, "`ranking()`": RANKING_COLUMNS},
     ),
-    "why": ("`tiewise why`, `tw.why`", WHY_KEYS, {"": WHY_COLUMNS}),
+    "why": ("`tiewise why`, `Why`", WHY_KEYS, {"": WHY_COLUMNS}),
     "audit": ("`tiewise audit`, `Audit`", AUDIT_KEYS, {"": AUDIT_COLUMNS}),
     "similarity": ("`tiewise similarity`, `Similarity`", SIMILARITY_KEYS, {"": SIMILARITY_COLUMNS}),
     "stages": ("`tiewise stages`, `Stages`", STAGE_KEYS, {"": STAGE_COLUMNS}),

@@ -32,7 +32,7 @@ INTERRUPTED, PIPE_CLOSED = 130, 141  # what a shell reports for these signals
 COMMANDS = {
     "evaluate": "Evaluate runs against relevance judgments.",
     "compare": "Compare runs: which is better, and how certain is that?",
-    "why": "Show why two numbers differ: of two tools, printed ones, or of two runs.",
+    "why": "Show why two tools, two printed numbers or two runs differ.",
     "audit": "Count the ties of a run, find their cause, suggest a remedy.",
     "similarity": "Compare the rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "stages": "Compare first stages of a reranker by rank-biased recall.",

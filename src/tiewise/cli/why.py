@@ -17,7 +17,7 @@ from tiewise.ties.orders import ORDERS
 
 EXAMPLES = (
     "tiewise why qrels.txt run.trec -m AP --tool trec_eval --tool mteb",
-    "tiewise why qrels.txt run.trec -m nDCG@10 --tool 'trec_eval -c -M 100' --tool tiewise",
+    "tiewise why qrels.txt run.trec -m AP --tool 'trec_eval -c' --tool tiewise",
     "tiewise why qrels.txt run.trec -m AP --numbers .1957 .1958",
     "tiewise why qrels.txt run.trec -m nDCG@10 --other again.trec --explain",
 )
@@ -46,7 +46,14 @@ EXAMPLES = (
     multiple=True,
     shell_complete=complete_from(lambda: ["tiewise", *TOOLS, *ORDERS]),
 )
-@option("--numbers A B", MEASURES, "Two printed numbers, with all their digits: what prints them?", type=str, nargs=2)
+@option(
+    "--numbers A B",
+    MEASURES,
+    "Two printed numbers, with all their digits: what prints them?",
+    metavar="A B",
+    type=str,
+    nargs=2,
+)
 @option("--other RUN", MEASURES, "A second run that should have the same value.")
 @options.formats
 @options.EVALUATION["distances"]
