@@ -90,7 +90,7 @@ def _parse_number(text: Any, measure: Measure) -> Printed:
     if not number.is_finite():
         raise InputError(f"{str(text)!r} is not a finite number.")
     digits = -int(number.as_tuple().exponent)
-    if number > 1 and measure.limits[1] == 1:
+    if number > 1 and measure.limits[1] == 1 and not measure.total:
         number, digits = number / 100, digits + 2
         if number > 1:
             raise InputError(f"{text} is no number of {measure}, even in per cent.")
@@ -129,6 +129,8 @@ class _Search:
         """The number next to a printed one that some tool prints as it is."""
         known = [(self._numbers.value(one.settings), one.name) for one in self._tried[tool].values() if not one.turned]
         some = [(x, name) for x, name in known if x is not None]
+        if not some:
+            raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
         return f"{SHORT.number(value)} ({name})"
 
