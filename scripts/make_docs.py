@@ -32,10 +32,13 @@ from benchmarks.whole_page import whole_page
 import tiewise as tw
 from tiewise.adapters.index import INDEX_KEYS
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
+from tiewise.analysis.causes import ADVICE, WHY_COLUMNS, WHY_KEYS
 from tiewise.analysis.comparison.result import COMPARISON_COLUMNS
 from tiewise.analysis.leaderboard_result import CELL_COLUMNS, LEADERBOARD_COLUMNS, LEADERBOARD_KEYS
 from tiewise.analysis.protocol_result import PROTOCOL_COLUMNS
 from tiewise.analysis.report_tables import REPORT_COLUMNS
+from tiewise.analysis.settings import SWITCHES
+from tiewise.analysis.tool_settings import FLAGS
 from tiewise.analysis.tool_values import TOOL_COLUMNS
 from tiewise.cli.command import FEW_OPTIONS, SHORT, Argument, Option
 from tiewise.cli.program import COMMANDS, all_commands, app
@@ -179,6 +182,7 @@ SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {
         LEADERBOARD_KEYS,
         {"systems": LEADERBOARD_COLUMNS, "`cells()`": CELL_COLUMNS},
     ),
+    "why": ("`tiewise why`, `Why`", WHY_KEYS, {"": WHY_COLUMNS}),
     "audit": ("`tiewise audit`, `Audit`", AUDIT_KEYS, {"": AUDIT_COLUMNS}),
     "similarity": ("`tiewise similarity`, `Similarity`", SIMILARITY_KEYS, {"": SIMILARITY_COLUMNS}),
     "stages": ("`tiewise stages`, `Stages`", STAGE_KEYS, {"": STAGE_COLUMNS}),
@@ -415,6 +419,15 @@ def rule_cell(rule: Rule | None) -> str:
     return ORDERS[rule.order] + (" f32" if rule.dtype == "float32" else "")
 
 
+def causes() -> str:
+    """The causes of a difference in their order, with the options that turn them and what to do about them."""
+    options: dict[str, list[str]] = {"gains": ["`--gains`"], "norm": ["`--norm`"]}  # parameters of measures
+    for option, (switch, _) in FLAGS.items():
+        options.setdefault(switch, []).append(f"`{option}`")
+    rows = [(name, " ".join(options.get(switch, [])), cell(ADVICE[name])) for switch, name in SWITCHES.items()]
+    return table(("cause", "option of a tool", "what it is, and what to do"), rows)
+
+
 def tool_definitions() -> str:
     """What each tool does with missing queries, and where it computes something else under the same name."""
     shown = tw.parse_all(SHOWN_MEASURES)
@@ -458,6 +471,7 @@ PAGES = {"measures": measures_page, "cli": cli_page, "json": schemas_page}
 PARTS: dict[str, Callable[[], str]] = {
     "constant-scorer": constant_scorer,
     "tool-rules": tool_rules,
+    "causes": causes,
     "tool-definitions": tool_definitions,
     "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),

@@ -463,6 +463,7 @@ WRITERS = {
     **dict.fromkeys(("evaluate", "report"), "no-qrels.txt no-run.trec"),
     **dict.fromkeys(("compare", "similarity", "stages"), "no-file no-run.trec other.trec"),
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
+    "why": "no-qrels.txt no-run.trec -m AP --tool trec_eval --tool mteb",
     "score": "no-vectors.npz",
     "protocol runs": "no-qrels.txt no-run.trec",
     "protocol vectors": "no-qrels.txt no-queries.npy no-docs.npy",

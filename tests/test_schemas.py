@@ -39,6 +39,7 @@ def results():
         "tools": report.oblivious_by_tool(),
         "comparison": tw.compare(QRELS, RUNS),
         "leaderboard": tw.leaderboard({"example": (QRELS, RUNS)}),
+        "why": tw.why(QRELS, RUNS["minilm-bf16"], "AP", tools=("trec_eval", "tiewise")),
         "audit": tw.audit(RUNS["minilm-bf16"], qrels=QRELS),
         "similarity": tw.similarity(RUNS),
         "stages": tw.stages(RUNS["minilm-fp32"], {"bf16": RUNS["minilm-bf16"]}, 5, 0.8),
@@ -54,7 +55,7 @@ def test_every_schema_is_documented(schemas, results):
 
 @pytest.mark.parametrize(
     "name",
-    ["evaluation", "tools", "comparison", "leaderboard", "audit", "similarity", "stages", "protocol", "index"],
+    ["evaluation", "tools", "comparison", "leaderboard", "why", "audit", "similarity", "stages", "protocol", "index"],
 )
 def test_documents_have_the_keys_that_are_documented(schemas, results, name):
     _, keys, columns = schemas[name]

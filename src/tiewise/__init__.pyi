@@ -6,12 +6,15 @@ from tiewise import rows as rows
 from tiewise import scoring as scoring
 from tiewise.analysis.auditing import Audit as Audit
 from tiewise.analysis.auditing import audit as audit
+from tiewise.analysis.causes import Cause as Cause
+from tiewise.analysis.causes import Why as Why
 from tiewise.analysis.comparison import Compared as Compared
 from tiewise.analysis.comparison import PairComparison as PairComparison
 from tiewise.analysis.comparison import compare as compare
 from tiewise.analysis.evaluating import evaluate as evaluate
 from tiewise.analysis.leaderboard_result import Leaderboard as Leaderboard
 from tiewise.analysis.leaderboards import leaderboard as leaderboard
+from tiewise.analysis.number_causes import why as why
 from tiewise.analysis.protocol_result import Protocol as Protocol
 from tiewise.analysis.protocols import Row as Row
 from tiewise.analysis.protocols import protocol as protocol

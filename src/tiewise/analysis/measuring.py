@@ -45,10 +45,13 @@ def resolve_measures(measures: MeasureLike | Iterable[MeasureLike]) -> list[Meas
     return chosen
 
 
-def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_judged: bool = True) -> Counted:
+def count_run(
+    qrels: Qrels | None, source: RunSource, options: Options, *, all_judged: bool = True, is_edited: bool = False
+) -> Counted:
     """A run, counted for the orders and score types of all known tools.
 
     Documents of label 0 are counted with `all_judged`, which few measures need: in a TREC pool they are nine of ten.
+    If a run `is_edited`, all its judged documents may have been dropped.
     """
     if qrels is None:
         qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)  # type: ignore[arg-type]  # raises
@@ -58,7 +61,7 @@ def count_run(qrels: Qrels | None, source: RunSource, options: Options, *, all_j
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
-    _check_common(qrels, counted, documents=not options.drop_self)
+    _check_common(qrels, counted, documents=not (options.drop_self or is_edited))
     return counted
 
 

@@ -1,6 +1,7 @@
 """`Settings`: by which conventions a tool computes a number; `Numbers`: the number that settings give for a run.
 
-What `--tools` prints and what `why` explains are computed here, from counts of the run.
+What `--tools` prints and what `why` explains are computed here, from counts of the run. The conventions are switches,
+and `Settings.steps` turns them one at a time, in a fixed order.
 """
 
 from __future__ import annotations
@@ -13,11 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.measuring import Evaluation, count_run
+from tiewise.analysis.options import Options
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
+from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import DTYPES, Counted
+from tiewise.ties.counted import DTYPES, Counted, RunSource
+from tiewise.ties.orders import arrange_ties
 
 EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
 
@@ -62,8 +68,9 @@ class Settings:
         kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
         if self.missing == "skip":
             kept &= evaluation.ties.present
-        if self.no_relevant == "skip":
-            kept &= evaluation.grouped(self.measure).relevant(self.measure) > 0
+        if self.no_relevant == "skip":  # none in the judgments, retrieved or not
+            grouped = evaluation.read_by(self.measure, replace(self.rule, retrieved_only=False))
+            kept &= grouped.judged(self.measure.relevant(grouped.ties.qrels.label)) > 0
         return kept
 
     def get(self, switch: str) -> Any:
@@ -78,11 +85,8 @@ class Settings:
 
     def steps(self, other: Settings) -> Iterator[tuple[str, Settings]]:
         """From here to other settings, one switch at a time, in the fixed order of `SWITCHES`."""
-        own = [name for name in self.measure.params if name not in SWITCHES]  # after the gain
-        names = list(SWITCHES)
-        names[names.index("judged_only") : names.index("judged_only")] = own
         now = self
-        for switch in names:
+        for switch in dict.fromkeys([*SWITCHES, *self.measure.params]):
             if now.get(switch) != other.get(switch):
                 now = now.turn(switch, other.get(switch))
                 yield switch, now
@@ -91,18 +95,20 @@ class Settings:
 
 FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
 
-#: The switches in the order in which they are turned, and what they are called. Other parameters of a measure come
-#: before judged_only, under their own names.
+#: The switches in the order in which they are turned, and what they are called: first which documents and queries
+#: count, then what they are worth, then their order. Other parameters of a measure come last, under their own names.
 SWITCHES = {
     "drop_self": "self-documents",
     "missing": "missing queries",
-    "no_relevant": "queries without relevant documents",
+    "no_relevant": "no relevant documents",
     "labels": "fractional labels",
-    "retrieved_only": "relevant documents not retrieved",
+    "retrieved_only": "unretrieved documents",
     "rel": "label threshold",
     "gains": "gain",
+    "norm": "divisor",
     "judged_only": "unjudged documents",
     "depth": "lists cut",
+    "cutoff": "cutoff",
     "score_dtype": "score type",
     "order": "order of ties",
 }
@@ -116,13 +122,27 @@ class Numbers:
         self._evaluations: dict[tuple[bool, str, int | None], Evaluation] = {}
         self._values: dict[Settings, float | None] = {}
 
+    @classmethod
+    def of(cls, qrels: Qrels, source: RunSource, measure: Measure, options: Options) -> Numbers:
+        """Count a run for any settings of a measure: -J needs documents of label 0."""
+        measures = [measure, *([] if measure.judged_only else [measure(judged_only=True)])]
+        return cls(Evaluation.of(qrels, source, options, measures))
+
+    @classmethod
+    def of_edited(cls, qrels: Qrels, run: Run) -> Numbers:
+        """Count a run that was edited, perhaps so that it has no judged documents."""
+        source, options = MemoryRun(run), Options()
+        return cls(Evaluation(count_run(qrels, source, options, is_edited=True), options, source, qrels))
+
     def value(self, settings: Settings) -> float | None:
-        """The number; None if no query is left."""
+        """The number; None if no query is left, and for what has no number."""
         if settings not in self._values:
             self._values[settings] = self._compute(settings)
         return self._values[settings]
 
     def _compute(self, settings: Settings) -> float | None:
+        if settings.depth is not None and (settings.measure.judged_only or settings.retrieved_only):
+            return self._compute_of_cut_lists(settings)
         evaluation, measure, rule = self._evaluation(settings), settings.measure, settings.rule
         if settings.order == EXPECTED:
             grouped = evaluation.read_by(measure, rule)
@@ -134,6 +154,22 @@ class Numbers:
             found = in_order
         kept = settings.kept(evaluation) & ~np.isnan(found)  # where a measure is not defined, the query is left out
         return float(measure.aggregation.of_values(found[kept])) if kept.any() else None
+
+    def _compute_of_cut_lists(self, settings: Settings) -> float | None:
+        """The number of lists that are cut first, as by trec_eval -M -J; None without an order of ties."""
+        if settings.order == EXPECTED:
+            return None
+        evaluation = self._evaluation(replace(settings, depth=None))
+        if evaluation.source is None or isinstance(evaluation.source, Counted):
+            raise InputError("Tie groups hold counts, not rows. Give the run itself.")
+        rows = evaluation.source.rows()
+        if settings.score_dtype != "float64":
+            rows = rows.projected(settings.score_dtype)
+        broken = arrange_ties(rows, settings.order, seed=0)
+        assert broken.rank is not None and settings.depth is not None
+        cut = broken.take(np.flatnonzero(broken.rank <= settings.depth))
+        read = replace(settings, depth=None, score_dtype="float64", drop_self=False)  # it is so already
+        return Numbers.of_edited(evaluation.qrels, cut).value(read)
 
     def _evaluation(self, settings: Settings) -> Evaluation:
         given = self.given

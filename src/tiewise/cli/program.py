@@ -31,6 +31,7 @@ COMMANDS = {
     "evaluate": "Evaluate runs against relevance judgments.",
     "compare": "Compare runs: which is better, and how certain is that?",
     "leaderboard": "Rank systems over many collections; show what that cannot tell.",
+    "why": "Show why two tools, two printed numbers or two runs differ.",
     "audit": "Count the ties of a run, find their cause, suggest a remedy.",
     "similarity": "Compare rankings of runs: RBO, RBA, MED_RBP, tau and others.",
     "stages": "Compare first stages of a reranker by rank-biased recall.",

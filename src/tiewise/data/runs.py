@@ -290,10 +290,10 @@ class Run(Table):
             kept, queries=tuple(self.queries[place] for place in places), offsets=offsets, complete_lists=complete
         )
 
-    def find(self, qrels: Qrels, places: Codes) -> tuple[Floats, Codes]:
+    def find(self, qrels: Table, places: Codes) -> tuple[Floats, Codes]:
         """The score and the row of every judged document, NaN and −1 if it was not retrieved.
 
-        `places` is the position of each query of `qrels` in this run, −1 if it is missing.
+        `places` is the position of each query of `qrels`, which may also be a run, in this run, −1 if it is missing.
         """
         doc = self._codes_of(qrels)[qrels.doc]
         judged = np.flatnonzero((places[qrels.query] >= 0) & (doc >= 0))

@@ -1,0 +1,184 @@
+"""Printed numbers: the simplest settings that print them.
+
+First the tools as they are, then with one switch turned, then with two. Numbers of few digits have many explanations:
+what is found is consistent with them, and others that are as simple are named too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import combinations, product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiewise.analysis.causes import Cause, Why, describe_position, find_causes
+from tiewise.analysis.measuring import Evaluation
+from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
+from tiewise.analysis.tool_settings import OURS, parse_tool
+from tiewise.errors import InputError
+from tiewise.metrics.definition import Measure
+from tiewise.metrics.tool_rules import TOOLS
+from tiewise.results.wording import ATOL, SHORT, join_names
+from tiewise.ties.orders import TOOL_ORDERS
+
+MAX_TURNED = 2  #: how many switches are turned beside those of a tool
+DEPTHS = (10, 20, 50, 100, 200, 500, 1000)  #: to which lists are cut
+MAX_MATCHES = 12  #: of each number, the first ones
+
+
+class Candidate(NamedTuple):
+    """Settings, what they are called, and how many switches of them are not those of a tool."""
+
+    settings: Settings
+    name: str
+    turned: int
+
+
+class Printed(NamedTuple):
+    """A printed number, and half a unit of its last digit."""
+
+    text: str
+    value: float
+    half: float
+
+    def matches(self, value: float | None) -> bool:
+        """Whether this value is printed so."""
+        return value is not None and abs(value - self.value) <= self.half + ATOL
+
+
+def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], tools: Sequence[str]) -> Why:
+    """The simplest settings that print both numbers; of the tools, one prints the first number and one the second."""
+    if len(printed) != 2 or isinstance(printed, str):
+        raise InputError("Give two numbers, as text with all their digits.")
+    if len(tools) > 2:
+        raise InputError(f"Two numbers are printed by at most two tools, not {len(tools)}.")
+    one, two = (_parse_number(text, measure) for text in printed)
+    searched = _Search(numbers, measure)
+    first, second = (tools[0], tools[-1]) if tools else (None, None)
+    found = searched.find(one, first), searched.find(two, second)
+    values, texts = (one.value, two.value), (one.text, two.text)
+    if not all(found):
+        missing = join_names([text for text, some in zip(texts, found, strict=True) if not some])
+        cause = Cause("not explained", "", "", values[1] - values[0])
+        asked = zip((one, two), (first, second), found, strict=True)
+        nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
+        note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
+        return Why(measure.name, texts, values, (cause,), (note, *searched.describe_range()), explained=False)
+    explanations: dict[tuple[str, ...], tuple[str, list[Cause]]] = {}  # by their causes: the first of each
+    for a, b in product(*found):
+        causes = list(find_causes(numbers, a.settings, b.settings))
+        effective = tuple(cause.cause for cause in causes if abs(cause.contribution) > ATOL)
+        explanations.setdefault(effective, (f"{one.text} as {a.name}, {two.text} as {b.name}", causes))
+    fewest = min(map(len, explanations))
+    (name, causes), *others = (one for effective, one in explanations.items() if len(effective) == fewest)
+    rounding = values[1] - values[0] - sum(cause.contribution for cause in causes)
+    causes.append(Cause("printed digits", *texts, rounding))
+    notes: tuple[str, ...] = ()
+    if found[0][0].turned + found[1][0].turned > 1 and not (tools or others):
+        notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
+    return Why(measure.name, texts, values, tuple(causes), notes, name, tuple(text for text, _ in others))
+
+
+def _parse_number(text: Any, measure: Measure) -> Printed:
+    """A printed number; one above 1 may be in per cent."""
+    try:
+        number = Decimal(str(text))
+    except InvalidOperation:
+        raise InputError(f"{str(text)!r} is not a number.") from None
+    if not number.is_finite():
+        raise InputError(f"{str(text)!r} is not a finite number.")
+    digits = -int(number.as_tuple().exponent)
+    if number > 1 and measure.limits[1] == 1 and not measure.total:
+        number, digits = number / 100, digits + 2
+        if number > 1:
+            raise InputError(f"{text} is no number of {measure}, even in per cent.")
+    return Printed(str(text), float(number), 0.5 * 10.0**-digits)
+
+
+class _Search:
+    """The numbers of candidates, each computed once."""
+
+    def __init__(self, numbers: Numbers, measure: Measure):
+        self._numbers, self._measure = numbers, measure
+        self._alternatives = list(_alternatives(numbers.given, measure))
+        self._tried: dict[str | None, dict[Settings, Candidate]] = {}
+
+    @property
+    def n_tried(self) -> int:
+        """How many settings were tried."""
+        return len({settings for tried in self._tried.values() for settings in tried})
+
+    def find(self, printed: Printed, tool: str | None) -> list[Candidate]:
+        """The settings that print a number, of those of one tool or of all, with as few switches turned as possible."""
+        tried = self._tried.setdefault(tool, {})
+        for turned in range(MAX_TURNED + 1):
+            for settings, name in self._candidates(tool, turned):
+                tried.setdefault(settings, Candidate(settings, name, turned))
+            found = [
+                one
+                for one in tried.values()
+                if one.turned == turned and printed.matches(self._numbers.value(one.settings))
+            ]
+            if found:
+                return found[:MAX_MATCHES]
+        return []
+
+    def describe_nearest(self, printed: Printed, tool: str | None) -> str:
+        """The number next to a printed one that some tool prints as it is."""
+        known = [(self._numbers.value(one.settings), one.name) for one in self._tried[tool].values() if not one.turned]
+        some = [(x, name) for x, name in known if x is not None]
+        if not some:
+            raise InputError(f"There is no number of {tool} for this run: no query is left.")
+        value, name = min(some, key=lambda one: abs(one[0] - printed.value))
+        return f"{SHORT.number(value)} ({name})"
+
+    def describe_range(self) -> Iterator[str]:
+        """What other orders of ties can print."""
+        mean = self._numbers.given.estimates([self._measure])[self._measure].mean()
+        if mean.minimum is not None and SHORT.differ(mean.minimum, mean.maximum):
+            yield f"Other orders of ties give {SHORT.number(mean.minimum)} to {SHORT.number(mean.maximum)}."
+
+    def _candidates(self, tool: str | None, count: int) -> Iterator[tuple[Settings, str]]:
+        """Settings with this many switches that are not those of a tool."""
+        for base, name in self._bases(tool):
+            for turns in combinations(self._alternatives, count):
+                if len({switch for switch, _ in turns}) == count and all(base.get(s) != p for s, p in turns):
+                    settings = base
+                    for switch, position in turns:
+                        settings = settings.turn(switch, position)
+                    turned = (f"{SWITCHES.get(s, s)} {describe_position(s, p)}" for s, p in turns)
+                    yield settings, ", ".join([name, *turned])
+
+    def _bases(self, tool: str | None) -> Iterator[tuple[Settings, str]]:
+        if tool is not None:
+            yield parse_tool(tool, self._measure, self._numbers.given), tool
+            return
+        for name in (OURS, *TOOLS, *TOOL_ORDERS):
+            try:
+                yield parse_tool(name, self._measure, self._numbers.given), name
+            except InputError:  # it does not print this measure
+                continue
+
+
+def _alternatives(evaluation: Evaluation, measure: Measure) -> Iterable[tuple[str, Any]]:
+    """Positions of switches that can change the number of a run."""
+    label = evaluation.qrels.label
+    if evaluation.self_queries:
+        yield from (("drop_self", True), ("drop_self", False))
+    if not evaluation.ties.present.all():
+        yield from (("missing", "zero"), ("missing", "skip"))
+    if not evaluation.has_relevant(measure).all():
+        yield from (("no_relevant", "zero"), ("no_relevant", "skip"))
+    if not evaluation.qrels.has_whole_labels:
+        yield from (("labels", position) for position in ("any", "cut", "round"))
+    for name, one in measure.params.items():
+        if name == "rel":
+            yield from (("rel", float(level)) for level in np.unique(label[label > 0])[:6])
+        else:
+            yield from ((name, choice) for choice in one.choices)
+    yield from (("judged_only", True), ("retrieved_only", True))
+    yield from (("depth", depth) for depth in DEPTHS if depth < evaluation.counted.longest)
+    yield from (("score_dtype", dtype) for dtype in ("float64", "float32", "float16", "bfloat16"))
+    yield from (("order", order) for order in (EXPECTED, *TOOL_ORDERS))
