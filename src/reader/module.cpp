@@ -326,9 +326,10 @@ struct HeldLists : Lists {
   nb::object judged, pool;
   nb::list unjudged, queries, docs;  // queries without judgments; the first few queries and documents, for messages
 
-  HeldLists(nb::object judged_, nb::object pool_, bool exact, bool float32, bool desc, bool asc, bool given)
-      : Lists(nb::cast<Judged&>(judged_).judgments, pool_.is_none() ? nullptr : &nb::cast<Judged&>(pool_).judgments, exact,
-              float32, desc, asc, given),
+  HeldLists(nb::object judged_, nb::object pool_, nb::tuple dtypes, nb::tuple orders)
+      : Lists(nb::cast<Judged&>(judged_).judgments, pool_.is_none() ? nullptr : &nb::cast<Judged&>(pool_).judgments,
+              has(dtypes, "float64"), has(dtypes, "float32"), has(orders, "docid-desc"), has(orders, "docid-asc"),
+              has(orders, "given")),
         judged(judged_), pool(pool_), judged_names_(nb::cast<Judged&>(judged)),
         pool_names_(pool.is_none() ? judged_names_ : nb::cast<Judged&>(pool)) {}
 
@@ -364,6 +365,13 @@ struct HeldLists : Lists {
 
  private:
   struct NoText {};
+
+  static bool has(nb::tuple names, const char* name) {
+    for (nb::handle one : names) {
+      if (PyUnicode_CompareWithASCIIString(one.ptr(), name) == 0) return true;
+    }
+    return false;
+  }
 
   // Nothing for a lone surrogate.
   static std::optional<Id> id(PyObject* text) {
@@ -532,8 +540,7 @@ NB_MODULE(_reader, m) {
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
 
   nb::class_<HeldLists>(m, "Lists")
-      .def(nb::init<nb::object, nb::object, bool, bool, bool, bool, bool>(), "judged"_a, "pool"_a.none(), "exact"_a,
-           "float32"_a, "desc"_a, "asc"_a, "given"_a)
+      .def(nb::init<nb::object, nb::object, nb::tuple, nb::tuple>(), "judged"_a, "pool"_a.none(), "dtypes"_a, "orders"_a)
       .def("read", &HeldLists::read)
       .def("groups", &groups_of, "rounded"_a)
       .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a,

@@ -88,19 +88,17 @@ class ToolEvaluator(Generic[Key]):
                 counts[part.lists] = source.count(part.qrels, orders, (part.dtype,))
             counted = counts[part.lists]
             tables = tables_of(part.measures, counted)
-            known = [table for table in tables if table is not None]
-            others = [one for one, table in zip(part.measures, tables, strict=True) if table is None]
-            columns: list[Floats] = []
-            if known:
+            if tables.rows:
                 moments = statistic in ("expected", "std")
                 each = compute_statistics(
-                    known, counted, part.order, part.dtype, None, truncated=False, moments=moments
-                )
-                columns = list(each.column(statistic))
+                    tables, counted, part.order, part.dtype, None, truncated=False, moments=moments
+                ).column(statistic)
+            others = [one for one in part.measures if one not in tables.rows]
             general = _compute_others(others, counted.ties[part.dtype], part.order, statistic) if others else []
-            compiled, rest = iter(columns), iter(general)
-            for place, table in zip(part.places, tables, strict=True):
-                found[place] = next(rest if table is None else compiled)
+            rest = iter(general)
+            for place, measure in zip(part.places, part.measures, strict=True):
+                row = tables.rows.get(measure)
+                found[place] = next(rest) if row is None else each[row]
         return found
 
 

@@ -20,8 +20,12 @@ from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
 from tiewise.io.text import reader
-from tiewise.ties.counted import DTYPES, CompiledLists, Counted, Request, RunSource, count_lists
-from tiewise.ties.orders import TOOL_ORDERS, check_orders
+from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
+from tiewise.ties.orders import check_orders
+
+
+#: What a request asks for besides judgments, orders and types, if it asks for nothing else.
+PLAIN = (None, False, None, 0)
 
 
 class MemoryRun(StreamedRun):
@@ -110,12 +114,10 @@ class DictRun(RunSource):
 
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
-        is_plain = request.score_dtype is None and not request.judged_only and request.scores is None
-        if is_plain and not request.fingerprint_limit and "rank" not in request.orders:
+        if request.scores is None and request[3:] == PLAIN and "rank" not in request.orders:
             with suppress(UnicodeEncodeError):  # of an id with a lone surrogate, which has no UTF-8
-                kinds = [dtype in request.dtypes for dtype in DTYPES]
-                kinds += [order in request.orders for order in TOOL_ORDERS]
-                lists = reader().Lists(judgments(request.qrels), pool(request.qrels), *kinds)
+                judged, all_judged = judgments(request.qrels), pool(request.qrels)
+                lists = reader().Lists(judged, all_judged, request.dtypes, request.orders)
                 if lists.read(self._table):
                     return _counted(lists, request)
         return count_lists(self.rows(), request)  # which says what is wrong
