@@ -447,17 +447,18 @@ nb::tuple statistics_of_groups(nb::list measures, ConstInts offsets, ConstInts s
   });
 }
 
-// ``{query: {name: number}}`` from a column of numbers for each name.
-nb::object number_rows(nb::list queries, nb::list names, nb::list columns) {
+// ``{query: {name: number}}`` for some queries, given by their places, from a column of numbers for each name.
+nb::object number_rows(nb::list queries, ConstInts places, nb::list names, nb::list columns) {
   std::vector<Array<const double>> numbers;
   nb::dict empty, rows;
   for (nb::handle column : columns) numbers.push_back(nb::cast<Array<const double>>(column));
   for (nb::handle name : names) empty[name] = nb::none();
-  for (size_t place = 0; place < nb::len(queries); ++place) {
+  for (size_t at = 0; at < places.size(); ++at) {
+    const int64_t place = places.data()[at];
     nb::object row = nb::steal(PyDict_Copy(empty.ptr()));
-    for (size_t at = 0; at < numbers.size(); ++at) {
-      nb::object number = nb::steal(PyFloat_FromDouble(numbers[at].data()[place]));
-      if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(at)), number.ptr())) {
+    for (size_t column = 0; column < numbers.size(); ++column) {
+      nb::object number = nb::steal(PyFloat_FromDouble(numbers[column].data()[place]));
+      if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(column)), number.ptr())) {
         throw nb::python_error();
       }
     }
@@ -534,7 +535,7 @@ NB_MODULE(_reader, m) {
            "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
   m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
         "last_start"_a, "last_size"_a, "truncated"_a, "moments"_a);
-  m.def("number_rows", &number_rows, "queries"_a, "names"_a, "columns"_a);
+  m.def("number_rows", &number_rows, "queries"_a, "places"_a, "names"_a, "columns"_a);
   m.def("lists_of_rows", &lists_of_rows, "rows"_a, "query"_a, "document"_a, "number"_a);
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());

@@ -72,7 +72,8 @@ class LazyMapping(Mapping[Key, Value]):
     """
 
     def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value] | None = None):
-        self._keys, self._make, self._made = dict.fromkeys(keys), make, dict[Key, Value]()
+        self._keys, self._make = dict.fromkeys(keys), make
+        self._made: dict[Key, Value] = {}
 
     def _make_value(self, key: Key) -> Value:
         assert self._make is not None

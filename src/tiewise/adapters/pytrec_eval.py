@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from tiewise._version import __version__
 from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
 from tiewise.data.judgments import Qrels
-from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.table import Table
 from tiewise.errors import InputError, MeasureError, warn
@@ -131,15 +130,7 @@ class RelevanceEvaluator:
 
         Queries are those of the run that were judged, in the order of the run. Names are in trec_eval's order.
         """
-        queries, numbers = self._evaluator.evaluate(scores)
-        module = native()
-        if module is not None:
-            rows: dict[str, dict[str, float]] = module.number_rows(queries, list(numbers), list(numbers.values()))
-            return rows
-        if not numbers:
-            return {query: {} for query in queries}
-        each = zip(*(column.tolist() for column in numbers.values()), strict=True)
-        return {query: dict(zip(numbers, row, strict=True)) for query, row in zip(queries, each, strict=True)}
+        return self._evaluator.rows(scores)
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:

@@ -13,8 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiewise.data.columns import Floats, positions
+from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.judgments import Qrels
+from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
@@ -22,7 +23,7 @@ from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.counted import CompiledLists, Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["VALUES", "ToolEvaluator", "ToolMeasure", "check_value"]
@@ -57,6 +58,7 @@ class ToolEvaluator(Generic[Key]):
 
     def __init__(self, qrels: Qrels, measures: Mapping[Key, ToolMeasure], value: str):
         self._qrels, self._keys, self._value = qrels, list(measures), value
+        self._queries = list(qrels.queries)
         self._judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
         statistics = ("oblivious", "expected") if value == "bias" else (value,)
         tools = list(measures.values())
@@ -68,16 +70,36 @@ class ToolEvaluator(Generic[Key]):
 
     def evaluate(self, run: RunLike) -> tuple[list[str], dict[Key, Floats]]:
         """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
-        source = as_source(run)
-        queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
-        places = positions(self._qrels.query_index, queries)
-        places = places[self._judged[places]]
-        counts: dict[Hashable, Counted] = {}
+        places, columns = self._evaluate(run)
+        numbers = {key: column[places] for key, column in zip(self._keys, columns, strict=True)}
+        return [self._queries[place] for place in places.tolist()], numbers
+
+    def rows(self, run: RunLike) -> dict[str, dict[Key, float]]:
+        """The same as ``{query: {measure: number}}``."""
+        places, columns = self._evaluate(run)
+        module = native()
+        if module is not None:
+            rows: dict[str, dict[Key, float]] = module.number_rows(self._queries, places, self._keys, columns)
+            return rows
+        numbers = [column[places].tolist() for column in columns]
+        return {
+            self._queries[place]: {key: column[at] for key, column in zip(self._keys, numbers, strict=True)}
+            for at, place in enumerate(places.tolist())
+        }
+
+    def _evaluate(self, run: RunLike) -> tuple[Codes, list[Floats]]:
+        """The places of the judged queries of a run, in its order, and the numbers of each measure for all queries."""
+        source, counts = as_source(run), dict[Hashable, Counted]()
         first, *others = (self._find(statistic, source, counts) for statistic in self._parts)
         for expected in others:  # oblivious − expected
             first = [x - y for x, y in zip(first, expected, strict=True)]
-        numbers = {key: column[places] for key, column in zip(self._keys, first, strict=True)}
-        return [self._qrels.queries[place] for place in places.tolist()], numbers
+        counted = next(iter(counts.values()), None)
+        if counted is not None and isinstance(counted.ties, CompiledLists):
+            places = counted.ties.lists.places
+        else:
+            queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
+            places = positions(self._qrels.query_index, queries)
+        return places[self._judged[places]], first
 
     def _find(self, statistic: str, source: RunSource, counts: dict[Hashable, Counted]) -> list[Floats]:
         """A statistic of each measure for all judged queries; `counts` are those of the run so far."""

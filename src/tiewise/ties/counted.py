@@ -78,7 +78,7 @@ class RunSource:
         raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # one that is frozen takes longer to make than a short list to count
 class Counted(RunSource):
     """The tie groups of a run for one or more score types, and a few facts about all of its rows.
 
