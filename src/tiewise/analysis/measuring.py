@@ -324,13 +324,23 @@ class Evaluation:
             return bool((self.ties.lowest_size > 1).any())
         return share * self.counted.n_present >= 1
 
+    def _find_statistics(self, measure: Measure) -> tuple[Statistics, int] | None:
+        """The compiled statistics of a measure, if they were computed, and its row there."""
+        each = chain.from_iterable(self._statistics.values())
+        return next(((one, one.rows[measure]) for one in each if measure in one.rows), None)
+
+    def mean_bounds(self, measure: Measure) -> tuple[float, float] | None:
+        """Bounds of what is expected of the mean if lists were cut; None if they do not follow from compiled sums."""
+        found = self._find_statistics(measure)
+        if found is None or "skip" in (self.options.missing, self.options.no_relevant):
+            return None
+        sums, n = found[0].sums[found[1]], len(self.qrels.queries)
+        return measure.aggregation.of_sum(sums["low"], n), measure.aggregation.of_sum(sums["high"], n)
+
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        if not self.options.complete:
-            for found in chain.from_iterable(self._statistics.values()):
-                if measure in found.rows:
-                    return found.reached[found.rows[measure]]
-        return reaches_last_group(measure, self.grouped(measure))
+        found = None if self.options.complete else self._find_statistics(measure)
+        return reaches_last_group(measure, self.grouped(measure)) if found is None else found[0].reached[found[1]]
 
     # -- one order ----------------------------------------------------------------------------------------------
 
