@@ -420,10 +420,17 @@ template <class Compute>
 nb::tuple statistics(nb::list measures, size_t queries, Compute compute) {
   std::vector<const Tables*> tables;
   for (nb::handle one : measures) tables.push_back(nb::cast<const HeldTables*>(one));
-  std::vector<double> found(7 * tables.size() * queries);
-  std::vector<uint8_t> reached(tables.size() * queries);
-  compute(tables, found.data(), reached.data());
-  return nb::make_tuple(array(std::move(found)), array(std::move(reached)));
+  struct Found {
+    std::vector<double> statistics;
+    std::vector<uint8_t> reached;
+  };
+  auto* found = new Found{std::vector<double>(7 * tables.size() * queries), std::vector<uint8_t>(tables.size() * queries)};
+  nb::capsule owner(found, [](void* p) noexcept { delete static_cast<Found*>(p); });
+  compute(tables, found->statistics.data(), found->reached.data());
+  using Values = nb::ndarray<nb::numpy, const double, nb::ndim<3>>;
+  using Flags = nb::ndarray<nb::numpy, const bool, nb::ndim<2>>;
+  return nb::make_tuple(Values(found->statistics.data(), {7, tables.size(), queries}, owner),
+                        Flags(reinterpret_cast<const bool*>(found->reached.data()), {tables.size(), queries}, owner));
 }
 
 nb::tuple statistics_of_lists(HeldLists& lists, nb::list measures, int order, bool rounded, int64_t depth, bool complete,

@@ -63,10 +63,10 @@ class ToolEvaluator(Generic[Key]):
         statistics = ("oblivious", "expected") if value == "bias" else (value,)
         tools = list(measures.values())
         self._parts = {statistic: _divide(tools, qrels, statistic) for statistic in statistics}
-        self._orders: dict[Hashable, set[str]] = {}
+        self._orders: dict[Hashable, tuple[str, ...]] = {}
         for part in self._parts.get("oblivious", ()):
             if part.order is not None:
-                self._orders.setdefault(part.lists, set()).add(part.order)
+                self._orders[part.lists] = tuple(sorted({*self._orders.get(part.lists, ()), part.order}))
 
     def evaluate(self, run: RunLike) -> tuple[list[str], dict[Key, Floats]]:
         """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
@@ -106,8 +106,7 @@ class ToolEvaluator(Generic[Key]):
         found: list[Any] = [None] * len(self._keys)
         for part in self._parts[statistic]:
             if part.lists not in counts:
-                orders = sorted(self._orders.get(part.lists, ()))
-                counts[part.lists] = source.count(part.qrels, orders, (part.dtype,))
+                counts[part.lists] = source.count(part.qrels, self._orders.get(part.lists, ()), (part.dtype,))
             counted = counts[part.lists]
             tables = tables_of(part.measures, counted)
             if tables.rows:

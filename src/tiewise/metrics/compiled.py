@@ -49,13 +49,12 @@ class Tables(NamedTuple):
 class Statistics:
     """The statistics of some measures for each query."""
 
-    def __init__(self, rows: Mapping[Measure, int], values: Floats, reached: NDArray[Any]):
+    def __init__(self, rows: Mapping[Measure, int], values: Floats, reached: NDArray[np.bool_]):
         self.rows = rows  #: of the measures
         #: (n_statistics, n_measures, n_queries)
-        self.values = values.reshape(len(STATISTICS), len(rows), -1)
+        self.values = values
         #: (n_measures, n_queries): whether a measure looks at ranks after which a list may be truncated.
-        self.reached: NDArray[np.bool_] = reached.view(np.bool_).reshape(len(rows), -1)
-        self.values.flags.writeable = False
+        self.reached = reached
 
     def column(self, name: str) -> Floats:
         """The statistic of a name, (n_measures, n_queries)."""
@@ -67,7 +66,7 @@ class Statistics:
         """The same with the oblivious values of another reading of the scores."""
         values = self.values.copy()
         values[4] = other.values[4]
-        return Statistics(self.rows, values, self.reached)
+        return Statistics(self.rows, freeze(values), self.reached)
 
     @cached_property
     def sums(self) -> list[dict[str, float]]:
