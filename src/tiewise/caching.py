@@ -49,13 +49,13 @@ def cached_method(method: Method) -> Method:
 
     @functools.wraps(method)
     def wrapper(self: Any, *arguments: Any) -> Any:
-        found, key = vars(self).setdefault(name, {}), arguments
         try:
-            return found[key]
+            return vars(self)[name][arguments]
         except KeyError:
-            pass
+            key = arguments
         except TypeError:
             key = tuple(one for one in arguments if isinstance(one, Hashable))
+        found = vars(self).setdefault(name, {})
         if key not in found:
             found[key] = method(self, *arguments)
         return found[key]

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise._version import __version__
-from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
+from tiewise.adapters.tool_measures import FixedValue, ToolEvaluator, ToolMeasure, check_value
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.data.table import Table
@@ -110,6 +110,8 @@ class RelevanceEvaluator:
     {'q1': {'map': 0.75, 'recip_rank': 0.75}}
     """
 
+    value = FixedValue()
+
     def __init__(
         self,
         query_relevance: Any,
@@ -120,7 +122,7 @@ class RelevanceEvaluator:
         value: str = "oblivious",
     ):
         check_value(value)
-        self.value = value
+        self._value = value
         qrels = as_qrels(query_relevance)
         named = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag))
         self._evaluator = ToolEvaluator(qrels, named, value)

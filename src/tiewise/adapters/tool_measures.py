@@ -26,7 +26,7 @@ from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import CompiledLists, Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["VALUES", "ToolEvaluator", "ToolMeasure", "check_value"]
+__all__ = ["VALUES", "FixedValue", "ToolEvaluator", "ToolMeasure", "check_value"]
 
 VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
@@ -37,6 +37,24 @@ def check_value(value: str) -> None:
     """Raise if `value` is not one of `VALUES`."""
     if value not in VALUES:
         raise InputError(f"Unknown value {value!r}. Use one of: {', '.join(VALUES)}.")
+
+
+class FixedValue:
+    """The `value` of an evaluator: chosen when it is made, because what follows from it is found then.
+
+    >>> class Evaluator:
+    ...     value = FixedValue()
+    ...     def __init__(self, value):
+    ...         self._value = value
+    >>> Evaluator("std").value
+    'std'
+    """
+
+    def __get__(self, evaluator: Any, cls: Any = None) -> Any:
+        return self if evaluator is None else evaluator._value
+
+    def __set__(self, evaluator: Any, value: Any) -> None:
+        raise AttributeError(f"An evaluator has one value, {evaluator._value!r}. Make another one for {value!r}.")
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key"
 STATISTICS = ("expected", "minimum", "maximum", "variance", "oblivious", "low", "high")
 #: The length of a list that is longer than any.
 ENDLESS = 2**52
-#: The largest table of weights.
-MAX_WEIGHTS = 1 << 16
+#: The most ranks that a table has weights for.
+MAX_RANKS = 1 << 16
 
 
 class Tables(NamedTuple):
@@ -135,14 +135,14 @@ def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
 
 def _tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
     n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
-    if n_weights > MAX_WEIGHTS or measure.judged_only or not _is_of_its_form(measure):
+    if n_weights > MAX_RANKS + 1 or measure.judged_only or not _is_of_its_form(measure):
         return None
     return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
 
 
 def _round_up(n_ranks: int) -> int:
     """The size of a table of weights that has this rank: lists of similar lengths share tables."""
-    return 1 << max(n_ranks, 127).bit_length()
+    return (1 << max(n_ranks - 1, 127).bit_length()) + 1
 
 
 def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
