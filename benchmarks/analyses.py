@@ -1,13 +1,16 @@
-"""The cost of a comparison beside two evaluations, and of the HTML report on many systems.
+"""The cost of a comparison beside two evaluations, of all pairs of many systems, of RBO, and of the HTML report.
 
-    python -m benchmarks.analyses compare|evaluate|report QRELS RUN…    one process, which prints its time as JSON
+    python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
 The comparison is of two runs of a million rows. Its process first does the same with a small run, so imports do not
-count. The report is on ten systems with 1,000 queries each; imports count there, as in the command.
+count. All pairs are those of 200 runs in memory; RBO is that of the first lists of two runs, from their scores, and by
+the package rbo from lists that were sorted before. The report is on ten systems with 1,000 queries each; imports count
+there, as in the command.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import tempfile
@@ -16,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import MEASURES, load_tiewise, means, read
+from benchmarks.contenders import MEASURES, dicts, load_tiewise, means, read
 from benchmarks.shapes import PooledShape, reorder, short, write_files, write_run
 from benchmarks.turns import Row, best_turns, run_module
 from benchmarks.worker import clock
@@ -24,15 +27,28 @@ from benchmarks.worker import clock
 PAIR = PooledShape(1000, 1000, 100, 0.3)
 SYSTEMS = PooledShape(1000, 100, 20, 0.3)
 SYSTEM_COUNT = 10
+MANY, MANY_COUNT = PooledShape(100, 100, 20, 0.3), 200
+RBO_CALLS = 100
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
     """The best turn of `compare`, of two calls of `evaluate`, and of `write_page`."""
-    pair, systems, count = PAIR, SYSTEMS, SYSTEM_COUNT
+    pair, systems, count, many, many_count = PAIR, SYSTEMS, SYSTEM_COUNT, MANY, MANY_COUNT
     if quick:
         pair, systems, count = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), 2
-    inputs = {"pair": (pair, _write_runs(pair, 2, folder)), "systems": (systems, _write_runs(systems, count, folder))}
-    for actions, name in ((("evaluate", "compare"), "pair"), (("report",), "systems")):
+        many, many_count = systems, count
+    inputs = {
+        "pair": (pair, _write_runs(pair, 2, folder)),
+        "systems": (systems, _write_runs(systems, count, folder)),
+        "many": (many, _write_runs(many, many_count, folder)),
+    }
+    rbo = "rbo", "rbo package"
+    for actions, name in (
+        (("evaluate", "compare"), "pair"),
+        (rbo, "pair"),
+        (("pairs",), "many"),
+        (("report",), "systems"),
+    ):
         shape, paths = inputs[name]
         words = {action: ["benchmarks.analyses", action, *map(str, paths)] for action in actions}
         turns = {
@@ -62,7 +78,27 @@ def _write_runs(shape: PooledShape, runs: int, folder: Path) -> list[Path]:
 # -- in the process ---------------------------------------------------------------------------------------------------
 
 
-def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Path) -> None:
+def _load(action: str, qrels: Path, runs: Sequence[Path]) -> tuple[Any, Sequence[Any]]:
+    """What is in memory when the clock starts."""
+    if action == "pairs":
+        both = [dicts(qrels, run) for run in runs]
+        return both[0][0], [scores for _, scores in both]
+    if action.startswith("rbo"):
+        lists = [next(iter(dicts(qrels, run)[1].values())) for run in runs]
+        return qrels, lists if action == "rbo" else [sorted(one, key=one.__getitem__, reverse=True) for one in lists]
+    return qrels, runs
+
+
+def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path) -> None:
+    if action.startswith("rbo"):
+        one, other = runs
+        package = importlib.import_module("rbo") if action == "rbo package" else None
+        for _ in range(RBO_CALLS):
+            if package is None:
+                tw.rbo(tw.Ranking.from_scores(one), tw.Ranking.from_scores(other), phi=0.9)
+            else:
+                package.RankingSimilarity(one, other).rbo(p=0.9)
+        return
     if action == "evaluate":
         for run in runs:
             means(tw.evaluate(qrels, run, MEASURES))
@@ -70,6 +106,8 @@ def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Pa
     named = {f"system {number}": run for number, run in enumerate(runs, start=1)}
     if action == "compare":
         list(tw.compare(qrels, named, MEASURES).pairs())  # differences, tests and intervals are computed on demand
+    elif action == "pairs":
+        list(tw.compare(qrels, named).pairs())
     else:
         tw.write_page(qrels, named, folder / "report.html", MEASURES)
 
@@ -82,8 +120,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if action != "report":
             warm_qrels, warm_run = short(Path(name))
-            _analyse(tw, action, warm_qrels, [warm_run, warm_run], Path(name))
-        _, cpu, wall = clock(lambda: _analyse(tw, action, qrels, runs, Path(name)))
+            _analyse(tw, action, *_load(action, warm_qrels, [warm_run, warm_run]), Path(name))
+        loaded = _load(action, qrels, runs)
+        _, cpu, wall = clock(lambda: _analyse(tw, action, *loaded, Path(name)))
     print(json.dumps({"cpu": cpu, "wall": wall}))
 
 

@@ -49,13 +49,16 @@ def cached_method(method: Method) -> Method:
 
     @functools.wraps(method)
     def wrapper(self: Any, *arguments: Any) -> Any:
+        found = vars(self).get(name)
+        if found is None:
+            found = vars(self).setdefault(name, {})
+        key = arguments
         try:
-            return vars(self)[name][arguments]
+            return found[key]
         except KeyError:
-            key = arguments
+            pass
         except TypeError:
             key = tuple(one for one in arguments if isinstance(one, Hashable))
-        found = vars(self).setdefault(name, {})
         if key not in found:
             found[key] = method(self, *arguments)
         return found[key]

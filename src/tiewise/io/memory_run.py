@@ -23,7 +23,6 @@ from tiewise.io.text import reader
 from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
 from tiewise.ties.orders import check_orders
 
-
 #: What a request asks for besides judgments, orders and types, if it asks for nothing else.
 PLAIN = (None, False, None, 0)
 

@@ -97,7 +97,9 @@ def compute_statistics(
     """
     if isinstance(counted.ties, CompiledLists):
         place = 0 if order is None else 1 + TOOL_ORDERS.index(order)
-        found = counted.ties.lists.statistics(tables.compiled, place, dtype == "float32", depth or 0, not truncated, moments)
+        found = counted.ties.lists.statistics(
+            tables.compiled, place, dtype == "float32", depth or 0, not truncated, moments
+        )
     else:
         module, ties = native(), counted.ties[dtype]
         assert module is not None
@@ -105,7 +107,9 @@ def compute_statistics(
         before = None if order is None else ties.before[order]
         cut = ties.may_be_truncated if truncated else np.zeros(len(ties.length), dtype=bool)
         of_lists = ties.limit, ties.last_start, ties.lowest_size, cut
-        found = module.statistics(tables.compiled, ties.qrels.offsets, ties.start, ties.size, before, *of_lists, moments)
+        found = module.statistics(
+            tables.compiled, ties.qrels.offsets, ties.start, ties.size, before, *of_lists, moments
+        )
     return Statistics(tables.rows, *found)
 
 

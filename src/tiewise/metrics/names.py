@@ -73,7 +73,8 @@ def measure(cls: type[M]) -> M:
         cls.payoff = _check_arrays(cls.payoff)  # type: ignore[assignment,method-assign]
     made = cls()
     _registry[made.stem] = made
-    _parse_text.cache_clear(), _parse_texts.cache_clear()
+    _parse_text.cache_clear()
+    _parse_texts.cache_clear()
     for alias in (made.stem, *cls.aliases):
         spelling, _, params = alias.partition(":")
         _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
