@@ -80,7 +80,8 @@ wheel: $(BIN)/tiewise
 	$(BIN)/python scripts/check_wheel.py dist/*.whl
 
 bench: $(VENV)/.dev
-	$(BIN)/python -m pip install --quiet --editable '.[bench]'
+	$(BIN)/python -m pip install --quiet --editable '.[bench]' tqdm
+	$(BIN)/python -m pip install --quiet --no-deps rbo # it asks for an old NumPy, and works with a new one
 	$(BIN)/python -m benchmarks $(if $(TREC_EVAL),--trec-eval $(TREC_EVAL)) $(BENCH)
 	$(if $(BENCH),,$(BIN)/python -m benchmarks.growth)
 

@@ -27,7 +27,7 @@ from typing import Any
 from benchmarks.analyses import analysis_times
 from benchmarks.contenders import MEASURES, SAME_TIES, TREC_EVAL, check_means, contender_names
 from benchmarks.lines import line_costs
-from benchmarks.shapes import SHAPES, files
+from benchmarks.shapes import CALL_DOCUMENTS, SHAPES, files
 from benchmarks.speed_page import aims, format_seconds, line_figure, sweep_figure
 from benchmarks.start import start_times
 from benchmarks.sweeps import sweep_costs
@@ -115,7 +115,8 @@ def print_rows(title: str, rows: Iterable[Row], line: Callable[[Row], str]) -> l
 
 
 def _call_line(row: Row) -> str:
-    return f"{row['queries']:>3} × 100  {row['tool']:<34} {format_seconds(row['cpu'])}"
+    size = f"{row['queries']} × {CALL_DOCUMENTS[row['queries']]}"
+    return f"{size:<9} {row['tool']:<40} {format_seconds(row['cpu'])}"
 
 
 def _runs_line(row: Row) -> str:

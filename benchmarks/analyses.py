@@ -1,10 +1,11 @@
-"""The cost of a comparison, an audit and a row for each query beside evaluations, and of the HTML report.
+"""The cost of comparisons, RBO, audits and rows for each query beside evaluations, and of the HTML report.
 
     python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
-The comparison is of two runs of a million rows; audit and rows for each query are of the large shapes. Such a process
-first does the same with a small run, so imports do not count. Reports are on ten systems with 1,000 queries each, and
-on fifty; imports count there, as in the command.
+The comparison is of two runs of a million rows; all pairs are those of 200 runs in memory; RBO is that of the first lists
+of two runs, from their scores, and by the package rbo from lists that were sorted before; audit and rows for each query are
+of the large shapes. Such a process first does the same with a small run, so imports do not count. Reports are on ten
+systems with 1,000 queries each, and on fifty; imports count there, as in the command.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.contenders import MEASURES, load_tiewise, means, read
+from benchmarks.contenders import MEASURES, dicts, load_tiewise, means, read
 from benchmarks.shapes import SHAPES, PooledShape, files, reorder, short, write_files, write_run
 from benchmarks.turns import Row, best_turns, run_module
 from benchmarks.worker import clock, peak_memory
@@ -27,6 +28,8 @@ from benchmarks.worker import clock, peak_memory
 PAIR = PooledShape(1000, 1000, 100, 0.3)
 SYSTEMS = PooledShape(1000, 100, 20, 0.3)
 SYSTEM_COUNT, MANY_SYSTEMS = 10, 50
+MANY, MANY_COUNT = PooledShape(100, 100, 20, 0.3), 200
+RBO_CALLS = 100
 
 #: The actions on each shape whose files have a name.
 ON_SHAPES = {"marco": ("means", "audit"), "large": ("table", "per-query")}
@@ -34,11 +37,15 @@ ON_SHAPES = {"marco": ("means", "audit"), "large": ("table", "per-query")}
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
     """The best turn of `compare`, of two calls of `evaluate`, of `write_page`, and of others on the large shapes."""
-    pair, systems, counts = PAIR, SYSTEMS, (SYSTEM_COUNT, MANY_SYSTEMS)
+    pair, systems, counts, many, many_count = PAIR, SYSTEMS, (SYSTEM_COUNT, MANY_SYSTEMS), MANY, MANY_COUNT
     if quick:
         pair, systems, counts = PooledShape(10, 1000, 100, 0.3), PooledShape(10, 100, 20, 0.3), (2,)
+        many, many_count = systems, 2
+    of_pair = _write_runs(pair, 2, folder)
     inputs: list[tuple[Sequence[str], Any, list[Path]]] = [
-        (("evaluate", "compare"), pair, _write_runs(pair, 2, folder)),
+        (("evaluate", "compare"), pair, of_pair),
+        (("rbo", "rbo package"), pair, of_pair),
+        (("pairs",), many, _write_runs(many, many_count, folder)),
         *((("report",), systems, _write_runs(systems, count, folder)) for count in counts),
         *((actions, SHAPES[name], [*files(name, folder)]) for name, actions in ON_SHAPES.items() if not quick),
     ]
@@ -71,7 +78,27 @@ def _write_runs(shape: PooledShape, runs: int, folder: Path) -> list[Path]:
 # -- in the process ---------------------------------------------------------------------------------------------------
 
 
-def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Path) -> None:
+def _load(action: str, qrels: Path, runs: Sequence[Path]) -> tuple[Any, Sequence[Any]]:
+    """What is in memory when the clock starts."""
+    if action == "pairs":
+        both = [dicts(qrels, run) for run in runs]
+        return both[0][0], [scores for _, scores in both]
+    if action.startswith("rbo"):
+        lists = [next(iter(dicts(qrels, run)[1].values())) for run in runs]
+        return qrels, lists if action == "rbo" else [sorted(one, key=one.__getitem__, reverse=True) for one in lists]
+    return qrels, runs
+
+
+def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path) -> None:
+    if action.startswith("rbo"):
+        one, other = runs
+        package = importlib.import_module("rbo") if action == "rbo package" else None
+        for _ in range(RBO_CALLS):
+            if package is None:
+                tw.rbo(tw.Ranking.from_scores(one), tw.Ranking.from_scores(other), phi=0.9)
+            else:
+                package.RankingSimilarity(one, other).rbo(p=0.9)
+        return
     if action == "evaluate":
         for run in runs:
             means(tw.evaluate(qrels, run, MEASURES))
@@ -93,6 +120,8 @@ def _analyse(tw: Any, action: str, qrels: Path, runs: Sequence[Path], folder: Pa
     named = {f"system {number}": run for number, run in enumerate(runs, start=1)}
     if action == "compare":
         list(tw.compare(qrels, named, MEASURES).pairs())  # differences, tests and intervals are computed on demand
+    elif action == "pairs":
+        list(tw.compare(qrels, named).pairs())
     else:
         tw.write_page(qrels, named, folder / "report.html", MEASURES)
 
@@ -105,8 +134,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         if action != "report":
             warm_qrels, warm_run = short(Path(name))
-            _analyse(tw, action, warm_qrels, [warm_run, warm_run], Path(name))
-        _, cpu, wall = clock(lambda: _analyse(tw, action, qrels, runs, Path(name)))
+            _analyse(tw, action, *_load(action, warm_qrels, [warm_run, warm_run]), Path(name))
+        loaded = _load(action, qrels, runs)
+        _, cpu, wall = clock(lambda: _analyse(tw, action, *loaded, Path(name)))
     memory = peak_memory(resource.RUSAGE_SELF)
     print(json.dumps({"cpu": cpu, "wall": wall, "peak_bytes": memory}))
 

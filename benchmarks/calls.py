@@ -1,9 +1,9 @@
 """Calls in a loop in one process: the cost of a small call, and of many runs with the same judgments.
 
-Small calls are for 1, 10 and 50 queries of 100 documents, with 20 judgments each. Contenders take turns in batches of
-calls; the CPU time of a call is that of the fastest batch. Runs that are `Run` objects are new in each call, so they
-bring no cached results. Other tools and their drop-ins are called with a new evaluator in each call, and with one
-evaluator for all calls.
+Small calls are for 1, 10 and 50 queries of 100 documents, and for 400 of 20, with 20 judgments each. Contenders take
+turns in batches of calls; the CPU time of a call is that of the fastest batch. Runs that are `Run` objects are new in
+each call, so they bring no cached results. Other tools and their drop-ins are called with a new evaluator in each
+call, and with one evaluator for all calls.
 
     python -m benchmarks.calls FOLDER [--quick]    one process, which prints its measurements as JSON
 """
@@ -14,7 +14,7 @@ import importlib
 import json
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,11 +33,13 @@ from benchmarks.contenders import (
     pytrec_evaluator,
     pytrec_means,
 )
-from benchmarks.shapes import CALL_QUERIES, Scores, files, reorder
+from benchmarks.shapes import CALL_DOCUMENTS, Scores, files, reorder
 from benchmarks.turns import Row
 from benchmarks.worker import clock
 
 DICTIONARIES, OBJECTS = "tiewise, dictionaries", "tiewise, Qrels and Run"
+#: `evaluate` alone: with its notes, but without its numbers, which are made when they are looked at.
+ALONE = f"{PREPARED}, evaluate alone"
 PYTREC_EVAL, IR_MEASURES = "pytrec_eval", "ir_measures"
 KEPT = ", one evaluator"
 #: The drop-in for each tool, with a new evaluator in each call and with one for all calls.
@@ -46,18 +48,34 @@ DROP_INS = {
 }
 
 
+class Lazy(Mapping[str, float]):
+    """The oblivious means of a report, made when they are looked at."""
+
+    def __init__(self, report: Any):
+        self._report = report
+
+    def __getitem__(self, measure: str) -> float:
+        return float(self._report[measure].oblivious)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(MEASURES)
+
+    def __len__(self) -> int:
+        return len(MEASURES)
+
+
 class Contender(NamedTuple):
     """A function that is timed, and one that makes its argument before."""
 
     prepare: Callable[[], tuple[Any, Any]]
-    call: Callable[[Any, Any], Means]
+    call: Callable[[Any, Any], Mapping[str, float]]
 
 
 def small_calls(queries: int, folder: Path, batches: int, batch_seconds: float) -> list[Row]:
     """The CPU seconds of a call of each contender."""
     contenders = _contenders(*dicts(*files(f"call-{queries}", folder)))
     calls = {}
-    expected: Means = {}
+    expected: Mapping[str, float] = {}
     for name, contender in contenders.items():
         for _ in range(2):  # some tools import at their first call
             values, cpu, _ = clock(partial(contender.call, *contender.prepare()))
@@ -103,6 +121,7 @@ def _contenders(labels: dict[str, dict[str, int]], scores: Scores) -> dict[str, 
     found = {
         DICTIONARIES: Contender(both, evaluate),
         PREPARED: Contender(lambda: (qrels, scores), evaluate),
+        ALONE: Contender(lambda: (qrels, scores), lambda qrels, run: Lazy(tw.evaluate(qrels, run, MEASURES))),
         OBJECTS: Contender(new_run, evaluate),
     }
     for name, module in {DROP_INS[PYTREC_EVAL]: drop_in, PYTREC_EVAL: pytrec_eval}.items():
@@ -151,7 +170,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     folder, quick = Path(sys.argv[1]), "--quick" in sys.argv
     batches, batch_seconds = (2, 0.005) if quick else (15, 0.1)
-    calls = [row for queries in CALL_QUERIES for row in small_calls(queries, folder, batches, batch_seconds)]
+    calls = [row for queries in CALL_DOCUMENTS for row in small_calls(queries, folder, batches, batch_seconds)]
     runs = [
         row
         for shape in ("robust", "robust-untied")[: 1 if quick else 2]

@@ -51,7 +51,7 @@ def dicts(qrels: Path, run: Path) -> tuple[dict[str, dict[str, int]], dict[str, 
 TOLERANCE = 0.00005 + 1e-9
 
 
-def check_means(name: str, theirs: Means, ours: Means) -> None:
+def check_means(name: str, theirs: Mapping[str, float], ours: Mapping[str, float]) -> None:
     """Stop if a tool that breaks ties as trec_eval does has other means."""
     for measure in MEASURES:
         if abs(theirs[measure] - ours[measure]) > TOLERANCE:

@@ -41,7 +41,8 @@ class PooledShape:
 ROBUST_JUDGED = 1288  # judgments for each query in Robust 2003, on average
 JUDGED_SWEEP = (10, 100, 1000, 3000)
 TIED_SWEEP = (0, 3, 30, 97, 100)  # per cent
-CALL_QUERIES = (1, 10, 50)
+#: Small calls: the documents of each list, by the number of queries. The last ones are reranked candidates.
+CALL_DOCUMENTS = {1: 100, 10: 100, 50: 100, 400: 20}
 
 SHAPES: dict[str, Shape | PooledShape] = {
     "tiny": Shape(2, 5, 2, 2, 100),  # almost nothing: the cost of a start
@@ -52,7 +53,7 @@ SHAPES: dict[str, Shape | PooledShape] = {
     "large": Shape(100_000, 100, 2, 2, 8_800_000),  # many queries
     "robust": PooledShape(100, 1000, ROBUST_JUDGED, 0.97),  # TREC Robust 2003, a run with many ties
     "robust-untied": PooledShape(100, 1000, ROBUST_JUDGED, 0.03),  # the same, a run with few ties
-    **{f"call-{queries}": PooledShape(queries, 100, 20, 0.3) for queries in CALL_QUERIES},
+    **{f"call-{queries}": PooledShape(queries, documents, 20, 0.3) for queries, documents in CALL_DOCUMENTS.items()},
     **{f"judged-{judged}": PooledShape(100, 1000, judged, 0.3) for judged in JUDGED_SWEEP},
     **{f"tied-{share}": PooledShape(100, 1000, ROBUST_JUDGED, share / 100) for share in TIED_SWEEP},
 }

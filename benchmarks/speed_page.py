@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.analyses import MANY_SYSTEMS, SYSTEM_COUNT
-from benchmarks.calls import DROP_INS, OBJECTS
+from benchmarks.calls import ALONE, DROP_INS, KEPT, OBJECTS, PYTREC_EVAL
 from benchmarks.contenders import PREPARED
+from benchmarks.shapes import CALL_DOCUMENTS
 from benchmarks.start import NUMPY, TABLE
 from benchmarks.sweeps import TOOLS
 
@@ -81,11 +82,12 @@ lists of scores and flags.
 
 CALLS = """## Small calls
 
-Lists of 100 documents with 20 judgments each, evaluated in a loop in one process. The CPU time of one call is that of
-the fastest batch of calls. *prepared Qrels* and *Qrels and Run* use the same `Qrels` in all calls; every call has a new
-`Run`. A drop-in returns the numbers of the tool that it replaces and no others; the last rows are the time of that tool
-divided by that of the drop-in. *one evaluator*: the `RelevanceEvaluator`, or the `evaluator` of ir_measures, is made
-once for all calls, as in a training loop; else each call makes a new one.
+Lists of 100 or 20 documents with 20 judgments each, evaluated in a loop in one process. The CPU time of one call is
+that of the fastest batch of calls. *evaluate alone*: no number is read; numbers are made when they are looked at.
+*prepared Qrels* and *Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. A drop-in returns
+the numbers of the tool that it replaces and no others; the last rows are the time of that tool divided by that of the
+drop-in. *one evaluator*: the `RelevanceEvaluator`, or the `evaluator` of ir_measures, is made once for all calls, as
+in a training loop; else each call makes a new one.
 """
 
 MANY_RUNS = """## Many runs with the same judgments
@@ -205,7 +207,7 @@ def _call_table(rows: list[Result]) -> str:
     for tool, drop_in in DROP_INS.items():
         ratios = [_ratio_cell(_over(times, (size, tool), (size, drop_in))) for size in sizes]
         cells.append([f"{tool} ÷ drop-in", *ratios])
-    return _table(["", *(f"{size} × 100" for size in sizes)], cells)
+    return _table(["", *(f"{size} × {CALL_DOCUMENTS[size]}" for size in sizes)], cells)
 
 
 def _runs_table(rows: list[Result]) -> str:
@@ -229,6 +231,9 @@ ACTIONS = {
     "audit": "`audit`",
     "table": "`tiewise evaluate`, TSV",
     "per-query": "`tiewise evaluate --per-query`, TSV",
+    "pairs": "`compare`, all pairs",
+    "rbo": "`rbo` of scores, 100 times",
+    "rbo package": "package rbo of sorted lists, 100 times",
 }
 
 
@@ -418,6 +423,13 @@ def _call_aims(result: Result) -> Iterator[Aim]:
         for tool, drop_in in DROP_INS.items():
             ratio = _over(times, (queries, tool), (queries, drop_in))
             yield Aim(f"drop-in, {queries} × 100: {tool} over Tiewise", ratio, bound, least=True)
+    kept = PYTREC_EVAL + KEPT
+    for queries, alone, replaced in ((1, 0.4, 1.0), (10, 2.0, 4.0), (400, 3.0, 4.0)):
+        size = f"{queries} × {CALL_DOCUMENTS[queries]}"
+        ratio = _over(times, (queries, kept), (queries, ALONE))
+        yield Aim(f"`evaluate` alone, {size}: {kept} over Tiewise", ratio, alone, least=True)
+        ratio = _over(times, (queries, kept), (queries, DROP_INS[kept]))
+        yield Aim(f"drop-in kept, {size}: {kept} over Tiewise", ratio, replaced, least=True)
     call = times.get((10, OBJECTS))
     yield Aim("one call of `evaluate`, 10 × 100, in memory", call and call * 1e3, 0.6, unit=" ms")
     rows = [row for row in result.get("many_runs", []) if row["tool"] == "tiewise"]
@@ -441,6 +453,8 @@ def _analysis_aims(result: Result) -> Iterator[Aim]:
     yield Aim("`audit` of marco: memory", memory.get("audit"), 200, unit=" MB")
     yield Aim("large, `--per-query` as TSV: over the means alone", _over(times, "per-query", "table"), 2)
     yield Aim("large, `--per-query` as TSV: memory over that of the means", _over(memory, "per-query", "table"), 1.1)
+    yield Aim("`compare`, all pairs of 200 runs × 100 queries", times.get("pairs"), 1.5, unit=" s")
+    yield Aim("`rbo`, 1,000 documents: package rbo over Tiewise", _over(times, "rbo package", "rbo"), 1, least=True)
 
 
 def _file_aims(result: Result) -> Iterator[Aim]:

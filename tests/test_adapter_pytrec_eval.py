@@ -358,3 +358,18 @@ def test_errors_name_the_file(tmp_path):
     path.write_text("q1 0 d1 1\nq1 0 d2 x\n")
     with path.open() as text, pytest.raises(tw.InputError, match=r"bad\.qrels:2: label 'x'"):
         ours.parse_qrel(text)
+
+
+def test_the_value_of_an_evaluator_is_fixed():
+    evaluator = ours.RelevanceEvaluator(QRELS, {"map"}, value="std")
+    assert evaluator.value == "std"
+    with pytest.raises(AttributeError, match=r"has one value, 'std'\. Make another one for 'expected'"):
+        evaluator.value = "expected"
+
+
+def test_documents_of_an_evaluator_need_utf8_only_where_they_are_tied():
+    run = {"q": {"a": 2.0, "\ud800": 1.0, "b": 0.5}}
+    evaluator = ours.RelevanceEvaluator({"q": {"a": 1, "b": 1}}, {"map"})
+    assert evaluator.evaluate(run) == {"q": {"map": (1 + 2 / 3) / 2}}
+    run["q"]["\ud800"] = 0.5  # listed by descending id: above b
+    assert evaluator.evaluate(run) == {"q": {"map": (1 + 2 / 3) / 2}}

@@ -54,14 +54,23 @@ class Computation {
   // The documents `first` to `last` of the judgments are those of a query.
   void read(const List& list, int64_t first, int64_t last) {
     list_ = list;
-    retrieved_.clear(), others_.clear();
+    retrieved_.clear(), groups_.clear(), others_.clear();
     for (int64_t doc = first; doc < last; ++doc) {
-      if (list.size[doc] > 0) retrieved_.push_back(doc);
+      if (list.size[doc] > 0) retrieved_.push_back({list.start[doc], list.before ? list.before[doc] : 0, doc});
       if (list.truncated && (list.size[doc] == 0 || list.start[doc] == list.last_start)) others_.push_back(doc);
     }
-    const auto by_start = [&](int64_t a, int64_t b) { return list.start[a] < list.start[b]; };
-    if (!std::is_sorted(retrieved_.begin(), retrieved_.end(), by_start)) {
-      std::stable_sort(retrieved_.begin(), retrieved_.end(), by_start);
+    const auto ranked = [](const Retrieved& a, const Retrieved& b) {
+      return a.start != b.start ? a.start < b.start : a.place < b.place;
+    };
+    if (!std::is_sorted(retrieved_.begin(), retrieved_.end(), ranked)) {
+      std::stable_sort(retrieved_.begin(), retrieved_.end(), ranked);
+    }
+    for (size_t at = 0; at < retrieved_.size(); ++at) {
+      const int64_t start = retrieved_[at].start;
+      if (groups_.empty() || groups_.back().start != start) {
+        groups_.push_back({start, list.size[retrieved_[at].doc], at, at});
+      }
+      groups_.back().last = at + 1;
     }
   }
 
@@ -73,16 +82,19 @@ class Computation {
     found_ = Statistics(), seen_ = 0;
     found_.reached = list_.truncated && depth_ > list_.last_start;
     bool above = true;  // whether all groups so far stand above the last one
-    for (size_t at = 0; at < retrieved_.size() && list_.start[retrieved_[at]] < depth_;) {
-      const int64_t start = list_.start[retrieved_[at]];
-      if (found_.reached && above && start >= list_.last_start) above = false, truncate();
-      const int64_t size = list_.size[retrieved_[at]];
-      documents_.clear();
-      for (; at < retrieved_.size() && list_.start[retrieved_[at]] == start; ++at) {
-        const int64_t doc = retrieved_[at];
-        if (of.gain[doc] != 0) documents_.push_back({of.gain[doc], list_.before ? list_.before[doc] : 0});
+    for (const Group& group : groups_) {
+      if (group.start >= depth_ || (of.form == Form::first && seen_)) break;
+      if (found_.reached && above && group.start >= list_.last_start) above = false, truncate();
+      if (group.size == 1) {
+        add_document(of.gain[retrieved_[group.first].doc], group.start + 1);
+        continue;
       }
-      if (!documents_.empty()) add_group(start, size);
+      documents_.clear();
+      for (size_t at = group.first; at < group.last; ++at) {
+        const double gain = of.gain[retrieved_[at].doc];
+        if (gain != 0) documents_.push_back({gain, retrieved_[at].place});
+      }
+      if (!documents_.empty()) add_group(group.start, group.size);
     }
     if (found_.reached && above) truncate();
     divide(of.by_length ? static_cast<double>(list_.length) : of.divisor[query]);
@@ -90,9 +102,18 @@ class Computation {
   }
 
  private:
+  struct Retrieved {
+    int64_t start, place, doc;  // place: documents of its tie group above it in some order
+  };
+
+  struct Group {
+    int64_t start, size;
+    size_t first, last;  // of the retrieved documents
+  };
+
   struct Document {
     double gain;
-    int64_t place;  // documents of its tie group above it in some order
+    int64_t place;
   };
 
   double weight(int64_t rank) const { return rank <= depth_ ? tables_->weight[rank] : 0.0; }
@@ -109,11 +130,16 @@ class Computation {
     }
   }
 
-  // Terms are added rank by rank, as other tools do.
+  // Terms are added rank by rank, as other tools do. Here of a document that is not tied.
+  void add_document(double gain, int64_t rank) {
+    if (gain == 0) return;
+    const double one = term(gain, rank, seen_);
+    found_.minimum += one, found_.maximum += one, found_.oblivious += one, found_.expected += one;
+    ++seen_;
+  }
+
   void add_group(int64_t start, int64_t size) {
     const auto many = static_cast<int64_t>(documents_.size());
-    const auto by_place = [](const Document& a, const Document& b) { return a.place < b.place; };
-    std::sort(documents_.begin(), documents_.end(), by_place);
     gains_.clear();
     for (const Document& one : documents_) gains_.push_back(one.gain);
     std::sort(gains_.begin(), gains_.end(), std::greater<>());
@@ -232,17 +258,16 @@ class Computation {
 
   void divide(double divisor) {
     Statistics& s = found_;
-    for (double* value : {&s.expected, &s.minimum, &s.maximum, &s.oblivious, &s.lowest, &s.highest, &s.variance}) {
-      *value = divisor == 0 ? 0.0 : *value / divisor;  // a value without a divisor is 0
-    }
-    s.variance = divisor == 0 ? 0.0 : s.variance / divisor;
+    const auto divided = [&](double sum) { return divisor == 0 ? 0.0 : sum / divisor; };  // without a divisor it is 0
+    s.minimum = divided(s.minimum), s.maximum = divided(s.maximum);
     if (s.minimum == s.maximum) {  // no order matters
       s.expected = s.oblivious = s.minimum, s.variance = 0;
     } else {
-      s.expected = std::min(std::max(s.expected, s.minimum), s.maximum);
+      s.expected = std::min(std::max(divided(s.expected), s.minimum), s.maximum);
+      s.oblivious = divided(s.oblivious), s.variance = divided(divided(s.variance));
     }
-    s.lowest = s.reached ? std::min(s.expected, s.lowest) : s.expected;
-    s.highest = s.reached ? std::max(s.expected, s.highest) : s.expected;
+    s.lowest = s.reached ? std::min(s.expected, divided(s.lowest)) : s.expected;
+    s.highest = s.reached ? std::max(s.expected, divided(s.highest)) : s.expected;
   }
 
   const bool moments_;
@@ -250,7 +275,9 @@ class Computation {
   List list_{};
   Statistics found_;
   int64_t depth_ = 0, seen_ = 0;
-  std::vector<int64_t> retrieved_, others_;
+  std::vector<Retrieved> retrieved_;
+  std::vector<Group> groups_;
+  std::vector<int64_t> others_;
   std::vector<Document> documents_;  // with a gain, of a tie group
   std::vector<double> gains_, candidates_, chance_, b_;
 };

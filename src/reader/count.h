@@ -210,10 +210,11 @@ inline Neighbours neighbours(const double* value, size_t many) {
 
 class Counter {
  public:
-  // `own`: the judged scores are those of these rows. Otherwise they are already in `groups`, and the rows are one shard
-  // of several.
-  Counter(const Rows& rows, const Judgments& judged, const int64_t* row, bool own, Groups groups)
-      : rows_(rows), judged_(judged), row_(row), own_(own), out_(groups) {}
+  // `own`: the judged scores are those of these rows. Otherwise the rows are one shard of several. `scored`: the judged
+  // scores are already in `groups`; `row` need not be known before `find_rows`.
+  Counter(const Rows& rows, const Judgments& judged, const int64_t* row, bool own, bool scored, Groups groups)
+      : rows_(rows), judged_(judged), row_(row), own_(own), scored_(scored), out_(groups) {}
+  virtual ~Counter() = default;
 
   // The number of rows that share their score with another row of their list, how many neighbours in the ranking have
   // equal scores, and the trend of the scores along the lists: see `Trend` in tiewise.data.runs.
@@ -254,6 +255,9 @@ class Counter {
     }
     value.assign(exact.value_, exact.value_ + low_ + many_);
     for (double& one : value) one = static_cast<float>(one);
+    for (int64_t doc = judged_.offsets[place]; doc < judged_.offsets[place + 1]; ++doc) {
+      out_.score[doc] = static_cast<float>(exact.out_.score[doc]);
+    }
     if (joins) {
       count_list(0, place, value.data());
     } else {
@@ -261,6 +265,10 @@ class Counter {
       copy(place, exact.out_, many_ ? static_cast<float>(ranked[many_ - 1]) : std::nan(""));
     }
   }
+
+ protected:
+  // Find the ids of the rows of a tie group, and which of them are judged documents, if that is not known yet.
+  virtual void find_rows(const std::vector<int64_t>&) {}
 
  private:
   // The scores of the list, best first.
@@ -280,9 +288,7 @@ class Counter {
   void copy(int64_t place, const Groups& exact, double lowest) {
     out_.lowest[place] = lowest, out_.lowest_size[place] = exact.lowest_size[place];
     const int64_t first = judged_.offsets[place], last = judged_.offsets[place + 1];
-    for (int64_t doc = first; doc < last; ++doc) {
-      if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
-    }
+    fill_scores(first, last);
     const auto copy_all = [&](int64_t* to, const int64_t* from) {
       if (to) std::copy(from + first, from + last, to + first);
     };
@@ -291,11 +297,16 @@ class Counter {
     copy_all(out_.given, exact.given), copy_all(out_.rank, exact.rank);
   }
 
+  void fill_scores(int64_t first, int64_t last) {
+    if (scored_) return;
+    for (int64_t doc = first; doc < last; ++doc) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
+  }
+
   // Count for the judged documents `first` to `last`.
   void count_judged(int64_t first, int64_t last) {
     retrieved_.clear();
+    fill_scores(first, last);
     for (int64_t doc = first; doc < last; ++doc) {
-      if (own_) out_.score[doc] = row_[doc] < 0 ? std::nan("") : value_[row_[doc]];
       if (!std::isnan(out_.score[doc])) retrieved_.push_back(doc);
     }
     if (retrieved_.empty()) return;
@@ -343,21 +354,24 @@ class Counter {
   // of this shard.
   bool ordered(int64_t size) const { return size >= (own_ ? 2 : 1); }
 
+  bool has_row(int64_t doc) const { return own_ || row_[doc] >= 0; }
+
   void store(size_t probe, int64_t above, int64_t equal) {
     const size_t first = bounds_[probe], last = bounds_[probe + 1];
     for (size_t at = first; at < last; ++at) out_.start[retrieved_[at]] = above, out_.size[retrieved_[at]] = equal;
     if (!ordered(equal)) return;
     const auto key_of = [&](int64_t row) { return SortKey(rows_.docs[row]); };
     docs_.assign(retrieved_.begin() + first, retrieved_.begin() + last);
+    find_rows(group_);
     if (out_.desc || out_.asc) {
       std::vector<std::pair<SortKey, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(SortKey(judged_.docs[doc]), doc);
       count_before(keys, key_of, [&](int64_t doc, int64_t after) {  // rows with a higher id
         if (out_.desc) out_.desc[doc] = after;
-        if (out_.asc) out_.asc[doc] = equal - (row_[doc] >= 0) - after;
+        if (out_.asc) out_.asc[doc] = equal - has_row(doc) - after;
       });
     }
-    docs_.erase(std::remove_if(docs_.begin(), docs_.end(), [&](int64_t doc) { return row_[doc] < 0; }), docs_.end());
+    docs_.erase(std::remove_if(docs_.begin(), docs_.end(), [&](int64_t doc) { return !has_row(doc); }), docs_.end());
     if (out_.given) {
       std::vector<std::pair<int64_t, int64_t>> keys;
       for (const int64_t doc : docs_) keys.emplace_back(-row_[doc], doc);
@@ -390,7 +404,7 @@ class Counter {
   const Rows& rows_;
   const Judgments& judged_;
   const int64_t* row_;
-  const bool own_;
+  const bool own_, scored_;
   Groups out_;
   const double *value_ = nullptr, *ranked_ = nullptr;  // the scores; those of a list, best first
   size_t low_ = 0, many_ = 0;

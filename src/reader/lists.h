@@ -1,8 +1,8 @@
 // `Lists`: ranked lists that come one by one, counted at once for all orders of ties, for the scores as they are and for
 // scores rounded to float32. The arrays are those of `TieGroups`, along the judgments.
 //
-// The lists of a dictionary have no document twice. So only judged documents are indexed, once for all runs, and the
-// documents of a list are looked up among them.
+// A dictionary has no document twice, and finds one faster than we could. So judged documents are looked up there, and
+// only the ids of documents that are tied with one of them are read.
 #pragma once
 
 #include <memory>
@@ -21,45 +21,56 @@ struct View {
       : score(judged, std::nan("")), lowest(queries, std::nan("")), start(judged), size(judged), desc(judged),
         asc(judged), given(judged), lowest_size(queries) {}
 
-  Groups groups() {
-    return {score.data(), start.data(), size.data(),  lowest.data(), lowest_size.data(),
-            desc.data(),  asc.data(),   given.data(), nullptr};
+  Groups groups(bool of_desc, bool of_asc, bool of_given) {
+    const auto data = [](bool needed, std::vector<int64_t>& order) { return needed ? order.data() : nullptr; };
+    return {score.data(),        start.data(),      size.data(), lowest.data(), lowest_size.data(), data(of_desc, desc),
+            data(of_asc, asc), data(of_given, given), nullptr};
   }
 };
 
 class Lists {
  public:
-  // `pool`: all judged documents, if `judged` has only those of some labels.
-  Lists(Judgments& judged, Judgments* pool)
-      : exact(judged.docs.size(), judged.queries.size()), rounded(exact), length(judged.queries.size()),
-        present(judged.queries.size()), found(judged.queries.size()), has_self(judged.queries.size()), judged_(judged),
-        pool_(pool), row_(judged.docs.size(), -1), counter_(rows_, judged, row_.data(), true, exact.groups()),
-        rounded_counter_(rows_, judged, row_.data(), true, rounded.groups()) {}
+  // `pool`: all judged documents, if `judged` has only those of some labels. Scores are counted as they are, or as
+  // `float32`, or both, and for some orders.
+  Lists(Judgments& judged, Judgments* pool, bool exact, bool float32, bool desc, bool asc, bool given)
+      : first(judged.docs.size(), judged.queries.size()), second(exact && float32 ? first : View(0, 0)),
+        length(judged.queries.size()), present(judged.queries.size()), found(judged.queries.size()),
+        has_self(judged.queries.size()), rounds_(!exact), finds_rows_(given), counts_both_(exact && float32), judged_(judged), pool_(pool),
+        row_(judged.docs.size(), -1), counter_(*this, first.groups(desc, asc, given)),
+        second_counter_(*this, second.groups(desc, asc, given)) {}
+  virtual ~Lists() = default;
 
-  // Begin a list. Its documents are then put into `docs` and `values`.
-  void start() { rows_.docs.clear(), rows_.value.clear(); }
-  std::vector<Id>& docs() { return rows_.docs; }
+  // The tie groups of one score type.
+  View& view(bool float32) { return float32 && counts_both_ ? second : first; }
+
+  // The scores of a list. Then it is counted.
   std::vector<double>& values() { return rows_.value; }
 
   // Count the list of a query, which is its only one. Returns whether the query is judged.
   bool count(Id query, bool self) {
-    const int64_t place = judged_.place(query);
-    rows_.offsets.assign({0, rows_.docs.size()});
-    if (place >= 0) {
-      for (size_t at = 0; at < rows_.docs.size(); ++at) {
-        const int64_t doc = judged_.find(place, rows_.docs[at]);
-        if (doc >= 0) row_[doc] = static_cast<int64_t>(at), found[place] = true;
-      }
-      for (size_t at = 0; pool_ && !found[place] && at < rows_.docs.size(); ++at) {
-        found[place] = pool_->find(place, rows_.docs[at]) >= 0;
-      }
-      length[place] = static_cast<int64_t>(rows_.docs.size());
-      present[place] = true, has_self[place] = self;
+    place_ = judged_.place(query);
+    rows_.docs.resize(rows_.value.size());
+    rows_.offsets.assign({0, rows_.value.size()});
+    if (rounds_) {
+      for (double& one : rows_.value) one = static_cast<float>(one);
     }
-    counter_.count_list(0, place, rows_.value.data());
-    if (place >= 0) rounded_counter_.round_list(counter_, place, float32_);
-    ++n_lists, n_rows += static_cast<int64_t>(rows_.docs.size());
-    return place >= 0;
+    if (place_ >= 0) {
+      for (int64_t doc = judged_.offsets[place_]; doc < judged_.offsets[place_ + 1]; ++doc) {
+        const double score = score_of(judged_, doc);
+        first.score[doc] = rounds_ ? static_cast<float>(score) : score;
+        if (!std::isnan(score)) found[place_] = true;
+      }
+      for (int64_t doc = pool_ ? pool_->offsets[place_] : 0; pool_ && !found[place_] && doc < pool_->offsets[place_ + 1]; ++doc) {
+        found[place_] = !std::isnan(score_of(*pool_, doc));
+      }
+      length[place_] = static_cast<int64_t>(rows_.value.size());
+      present[place_] = true, has_self[place_] = self;
+      places.push_back(place_);
+    }
+    counter_.count_list(0, place_, rows_.value.data());
+    if (place_ >= 0 && counts_both_) second_counter_.round_list(counter_, place_, float32_);
+    ++n_lists, n_rows += static_cast<int64_t>(rows_.value.size());
+    return place_ >= 0;
   }
 
   std::array<int64_t, 6> totals() const { return counter_.totals(); }
@@ -81,12 +92,36 @@ class Lists {
                 moments, out, reached);
   }
 
-  View exact, rounded;
-  std::vector<int64_t> length;
+  View first, second;                   // of the scores as they are, if these are counted; rounded, if both are
+  std::vector<int64_t> length, places;  // by query; the places of judged queries in the order of the lists
   std::vector<uint8_t> present, found, has_self;
   int64_t n_lists = 0, n_rows = 0;
 
+ protected:
+  // Of the list that is counted: the score of a judged document, NaN if there is none, and the id of a row.
+  virtual double score_of(Judgments& judged, int64_t doc) = 0;
+  virtual Id id_of(size_t row) = 0;
+
  private:
+  class ListCounter : public Counter {
+   public:
+    ListCounter(Lists& lists, Groups groups) : Counter(lists.rows_, lists.judged_, lists.row_.data(), true, true, groups), lists_(lists) {}
+
+   protected:
+    void find_rows(const std::vector<int64_t>& rows) override { lists_.find_rows(rows); }
+
+   private:
+    Lists& lists_;
+  };
+
+  void find_rows(const std::vector<int64_t>& rows) {
+    for (const int64_t row : rows) {
+      rows_.docs[row] = id_of(static_cast<size_t>(row));
+      const int64_t doc = finds_rows_ ? judged_.find(place_, rows_.docs[row]) : -1;
+      if (doc >= 0) row_[doc] = row;
+    }
+  }
+
   // Whether each list may have been cut among documents tied with its last one: see `TieGroups.may_be_truncated`.
   void find_truncated(const View& view, bool* truncated) const {
     const size_t queries = length.size();
@@ -108,12 +143,14 @@ class Lists {
     return std::all_of(first, last, [](int64_t size) { return size > 0; });
   }
 
+  const bool rounds_, finds_rows_, counts_both_;
   Judgments& judged_;
   Judgments* pool_;
   Rows rows_;
-  std::vector<int64_t> row_;
+  int64_t place_ = -1;
+  std::vector<int64_t> row_;  // of tied judged documents, if an order needs it
   std::vector<double> float32_;
-  Counter counter_, rounded_counter_;
+  ListCounter counter_, second_counter_;
 };
 
 }  // namespace tiewise

@@ -120,6 +120,17 @@ struct Judged {
     judgments.offsets.assign(offsets.data(), offsets.data() + offsets.size());
     judgments.build_index();
   }
+
+  // A document as Python looks it up. It is made once, so that its hash is computed once.
+  PyObject* name(int64_t doc) {
+    if (names_.empty()) names_.resize(judgments.docs.size());
+    nb::object& made = names_[static_cast<size_t>(doc)];
+    if (!made.is_valid()) made = str(judgments.docs[static_cast<size_t>(doc)]);
+    return made.ptr();
+  }
+
+ private:
+  std::vector<nb::object> names_;
 };
 
 // Parse a text. The memory of the block is reused.
@@ -190,7 +201,7 @@ struct HeldGroups : Groups {
 std::array<int64_t, 6> count(const Block& block, const Judged& judged, Array<const double> value, Ints place, Ints row,
                              bool own, const HeldGroups& groups, const HeldGroups* exact) {
   const double* exact_value = exact ? block.rows.value.data() : nullptr;
-  Counter counter(block.rows, judged.judgments, row.data(), own, groups);
+  Counter counter(block.rows, judged.judgments, row.data(), own, !own, groups);
   for (size_t list = 0; list < block.rows.queries.size(); ++list) {
     counter.count_list(list, place.data()[list], value.data(), exact_value, exact);
   }
@@ -315,39 +326,77 @@ struct HeldLists : Lists {
   nb::object judged, pool;
   nb::list unjudged, queries, docs;  // queries without judgments; the first few queries and documents, for messages
 
-  HeldLists(nb::object judged_, nb::object pool_)
-      : Lists(nb::cast<Judged&>(judged_).judgments, pool_.is_none() ? nullptr : &nb::cast<Judged&>(pool_).judgments),
-        judged(judged_), pool(pool_) {}
+  HeldLists(nb::object judged_, nb::object pool_, nb::tuple dtypes, nb::tuple orders)
+      : Lists(nb::cast<Judged&>(judged_).judgments, pool_.is_none() ? nullptr : &nb::cast<Judged&>(pool_).judgments,
+              has(dtypes, "float64"), has(dtypes, "float32"), has(orders, "docid-desc"), has(orders, "docid-asc"),
+              has(orders, "given")),
+        judged(judged_), pool(pool_), judged_names_(nb::cast<Judged&>(judged)),
+        pool_names_(pool.is_none() ? judged_names_ : nb::cast<Judged&>(pool)) {}
 
   static constexpr size_t examples = 3;
 
   // Count ``{query: {document: score}}``; false if an id is not a plain string or a score not a plain number: Python then
   // reports the problem.
   bool read(nb::dict table) {
-    PyObject *query, *list, *doc, *score;
-    Py_ssize_t size = 0;
-    const auto id = [&](PyObject* text) {
-      const char* data = PyUnicode_AsUTF8AndSize(text, &size);
-      if (!data) PyErr_Clear();  // a lone surrogate
-      return Id(data, data ? static_cast<size_t>(size) : 0);
-    };
-    for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &list);) {
-      if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(list)) return false;
-      const Id name = id(query);
-      if (!name.data()) return false;
-      start();
-      for (Py_ssize_t inner = 0; PyDict_Next(list, &inner, &doc, &score);) {
+    PyObject *query, *doc, *score;
+    size_t many_queries = 0, many_docs = 0;
+    for (Py_ssize_t outer = 0; PyDict_Next(table.ptr(), &outer, &query, &list_);) {
+      if (!PyUnicode_CheckExact(query) || !PyDict_CheckExact(list_)) return false;
+      const std::optional<Id> name = id(query);
+      if (!name) return false;
+      const auto many = static_cast<size_t>(PyDict_Size(list_));
+      rows_.resize(many), values().resize(many);
+      size_t row = 0;
+      for (Py_ssize_t inner = 0; row < many && PyDict_Next(list_, &inner, &doc, &score); ++row) {
         const double value = plain_score(doc, score);
-        const Id text = std::isnan(value) ? Id() : id(doc);
-        if (!text.data()) return false;
-        if (nb::len(docs) < examples) docs.append(nb::borrow(doc));
-        this->Lists::docs().push_back(text), values().push_back(value);
+        if (std::isnan(value)) return false;
+        if (many_docs < examples) docs.append(nb::borrow(doc)), ++many_docs;
+        rows_[row] = doc, values()[row] = value;
       }
-      if (!count(name, PyDict_GetItemWithError(list, query) != nullptr)) unjudged.append(nb::borrow(query));
-      if (nb::len(queries) < examples) queries.append(nb::borrow(query));
+      try {
+        if (!count(*name, PyDict_GetItemWithError(list_, query) != nullptr)) unjudged.append(nb::borrow(query));
+      } catch (const NoText&) {
+        return false;
+      }
+      if (many_queries < examples) queries.append(nb::borrow(query)), ++many_queries;
     }
     return true;
   }
+
+ private:
+  struct NoText {};
+
+  static bool has(nb::tuple names, const char* name) {
+    for (nb::handle one : names) {
+      if (PyUnicode_CompareWithASCIIString(one.ptr(), name) == 0) return true;
+    }
+    return false;
+  }
+
+  // Nothing for a lone surrogate.
+  static std::optional<Id> id(PyObject* text) {
+    Py_ssize_t size = 0;
+    const char* data = PyUnicode_AsUTF8AndSize(text, &size);
+    if (data) return Id(data, static_cast<size_t>(size));
+    PyErr_Clear();
+    return std::nullopt;
+  }
+
+  double score_of(Judgments& judgments, int64_t doc) override {
+    Judged& names = &judgments == &judged_names_.judgments ? judged_names_ : pool_names_;
+    PyObject* score = PyDict_GetItemWithError(list_, names.name(doc));
+    return score ? plain_score(names.name(doc), score) : no_number;
+  }
+
+  Id id_of(size_t row) override {
+    const std::optional<Id> found = id(rows_[row]);
+    if (!found) throw NoText();
+    return *found;
+  }
+
+  Judged &judged_names_, &pool_names_;
+  PyObject* list_ = nullptr;      // that is counted
+  std::vector<PyObject*> rows_;  // its documents
 };
 
 template <class T>
@@ -359,7 +408,7 @@ nb::object view_of(HeldLists& lists, std::vector<T>& values) {
 
 // The arrays of the tie groups of one score type.
 nb::tuple groups_of(HeldLists& lists, bool rounded) {
-  View& view = rounded ? lists.rounded : lists.exact;
+  View& view = lists.view(rounded);
   const auto of = [&](auto& values) { return view_of(lists, values); };
   return nb::make_tuple(of(view.score), of(view.start), of(view.size), of(view.lowest), of(view.lowest_size), of(view.desc),
                         of(view.asc), of(view.given));
@@ -371,15 +420,22 @@ template <class Compute>
 nb::tuple statistics(nb::list measures, size_t queries, Compute compute) {
   std::vector<const Tables*> tables;
   for (nb::handle one : measures) tables.push_back(nb::cast<const HeldTables*>(one));
-  std::vector<double> found(7 * tables.size() * queries);
-  std::vector<uint8_t> reached(tables.size() * queries);
-  compute(tables, found.data(), reached.data());
-  return nb::make_tuple(array(std::move(found)), array(std::move(reached)));
+  struct Found {
+    std::vector<double> statistics;
+    std::vector<uint8_t> reached;
+  };
+  auto* found = new Found{std::vector<double>(7 * tables.size() * queries), std::vector<uint8_t>(tables.size() * queries)};
+  nb::capsule owner(found, [](void* p) noexcept { delete static_cast<Found*>(p); });
+  compute(tables, found->statistics.data(), found->reached.data());
+  using Values = nb::ndarray<nb::numpy, const double, nb::ndim<3>>;
+  using Flags = nb::ndarray<nb::numpy, const bool, nb::ndim<2>>;
+  return nb::make_tuple(Values(found->statistics.data(), {7, tables.size(), queries}, owner),
+                        Flags(reinterpret_cast<const bool*>(found->reached.data()), {tables.size(), queries}, owner));
 }
 
 nb::tuple statistics_of_lists(HeldLists& lists, nb::list measures, int order, bool rounded, int64_t depth, bool complete,
                               bool moments) {
-  View& view = rounded ? lists.rounded : lists.exact;
+  View& view = lists.view(rounded);
   const int64_t* before[] = {nullptr, view.desc.data(), view.asc.data(), view.given.data()};
   return statistics(measures, lists.length.size(), [&](const auto& tables, double* found, uint8_t* reached) {
     lists.compute(tables, view, before[order], depth, complete, moments, found, reached);
@@ -398,17 +454,18 @@ nb::tuple statistics_of_groups(nb::list measures, ConstInts offsets, ConstInts s
   });
 }
 
-// ``{query: {name: number}}`` from a column of numbers for each name.
-nb::object number_rows(nb::list queries, nb::list names, nb::list columns) {
+// ``{query: {name: number}}`` for some queries, given by their places, from a column of numbers for each name.
+nb::object number_rows(nb::list queries, ConstInts places, nb::list names, nb::list columns) {
   std::vector<Array<const double>> numbers;
   nb::dict empty, rows;
   for (nb::handle column : columns) numbers.push_back(nb::cast<Array<const double>>(column));
   for (nb::handle name : names) empty[name] = nb::none();
-  for (size_t place = 0; place < nb::len(queries); ++place) {
+  for (size_t at = 0; at < places.size(); ++at) {
+    const int64_t place = places.data()[at];
     nb::object row = nb::steal(PyDict_Copy(empty.ptr()));
-    for (size_t at = 0; at < numbers.size(); ++at) {
-      nb::object number = nb::steal(PyFloat_FromDouble(numbers[at].data()[place]));
-      if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(at)), number.ptr())) {
+    for (size_t column = 0; column < numbers.size(); ++column) {
+      nb::object number = nb::steal(PyFloat_FromDouble(numbers[column].data()[place]));
+      if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(column)), number.ptr())) {
         throw nb::python_error();
       }
     }
@@ -485,13 +542,13 @@ NB_MODULE(_reader, m) {
            "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
   m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
         "last_start"_a, "last_size"_a, "truncated"_a, "moments"_a);
-  m.def("number_rows", &number_rows, "queries"_a, "names"_a, "columns"_a);
+  m.def("number_rows", &number_rows, "queries"_a, "places"_a, "names"_a, "columns"_a);
   m.def("lists_of_rows", &lists_of_rows, "rows"_a, "query"_a, "document"_a, "number"_a);
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
 
   nb::class_<HeldLists>(m, "Lists")
-      .def(nb::init<nb::object, nb::object>(), "judged"_a, "pool"_a.none())
+      .def(nb::init<nb::object, nb::object, nb::tuple, nb::tuple>(), "judged"_a, "pool"_a.none(), "dtypes"_a, "orders"_a)
       .def("read", &HeldLists::read)
       .def("groups", &groups_of, "rounded"_a)
       .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a,
@@ -508,6 +565,7 @@ NB_MODULE(_reader, m) {
       .def_ro("unjudged", &HeldLists::unjudged)
       .def_ro("queries", &HeldLists::queries)
       .def_ro("docs", &HeldLists::docs)
+      .def_prop_ro("places", [](HeldLists& lists) { return view_of(lists, lists.places); })
       .def_prop_ro("length", [](HeldLists& lists) { return view_of(lists, lists.length); })
       .def_prop_ro("present", [](HeldLists& lists) { return view_of(lists, lists.present); })
       .def_prop_ro("found", [](HeldLists& lists) { return view_of(lists, lists.found); })

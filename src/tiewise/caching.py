@@ -49,7 +49,10 @@ def cached_method(method: Method) -> Method:
 
     @functools.wraps(method)
     def wrapper(self: Any, *arguments: Any) -> Any:
-        found, key = vars(self).setdefault(name, {}), arguments
+        found = vars(self).get(name)
+        if found is None:
+            found = vars(self).setdefault(name, {})
+        key = arguments
         try:
             return found[key]
         except KeyError:
@@ -72,7 +75,8 @@ class LazyMapping(Mapping[Key, Value]):
     """
 
     def __init__(self, keys: Iterable[Key], make: Callable[[Key], Value] | None = None):
-        self._keys, self._make, self._made = dict.fromkeys(keys), make, dict[Key, Value]()
+        self._keys, self._make = dict.fromkeys(keys), make
+        self._made: dict[Key, Value] = {}
 
     def _make_value(self, key: Key) -> Value:
         assert self._make is not None

@@ -44,7 +44,7 @@ from typing import Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
+from tiewise.adapters.tool_measures import FixedValue, ToolEvaluator, ToolMeasure, check_value
 from tiewise.analysis.evaluating import evaluate
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
@@ -142,6 +142,8 @@ class Evaluator:
     columns (``query_id, doc_id, relevance`` and ``score``), or anything else that `tiewise.evaluate` takes.
     """
 
+    value = FixedValue()
+
     def __init__(self, measures: Iterable[Any], qrels: QrelsLike, *, value: str = "oblivious"):
         if isinstance(measures, str):
             raise MeasureError(f"Give a list of measures, such as [{measures!r}], not one name.")
@@ -150,7 +152,7 @@ class Evaluator:
             if not isinstance(given, Hashable):
                 raise MeasureError(f"{given!r} is no measure. Give names, or measures of ir_measures.")
         check_value(value)
-        self.value, self.measures = value, list(dict.fromkeys(measures))
+        self._value, self.measures = value, list(dict.fromkeys(measures))
         self._ours: dict[Any, ToolMeasure] = {}
         self._theirs: dict[Any, Any] = {}  # measures that ir_measures' own providers compute
         for given in self.measures:

@@ -27,9 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise._version import __version__
-from tiewise.adapters.tool_measures import ToolEvaluator, ToolMeasure, check_value
+from tiewise.adapters.tool_measures import FixedValue, ToolEvaluator, ToolMeasure, check_value
 from tiewise.data.judgments import Qrels
-from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.table import Table
 from tiewise.errors import InputError, MeasureError, warn
@@ -110,6 +109,8 @@ class RelevanceEvaluator:
     {'q1': {'map': 0.75, 'recip_rank': 0.75}}
     """
 
+    value = FixedValue()
+
     def __init__(
         self,
         query_relevance: Any,
@@ -120,7 +121,7 @@ class RelevanceEvaluator:
         value: str = "oblivious",
     ):
         check_value(value)
-        self.value = value
+        self._value = value
         qrels = as_qrels(query_relevance)
         named = _expand_names(measures, _check_level(relevance_level), bool(judged_docs_only_flag))
         self._evaluator = ToolEvaluator(qrels, named, value)
@@ -130,15 +131,7 @@ class RelevanceEvaluator:
 
         Queries are those of the run that were judged, in the order of the run. Names are in trec_eval's order.
         """
-        queries, numbers = self._evaluator.evaluate(scores)
-        module = native()
-        if module is not None:
-            rows: dict[str, dict[str, float]] = module.number_rows(queries, list(numbers), list(numbers.values()))
-            return rows
-        if not numbers:
-            return {query: {} for query in queries}
-        each = zip(*(column.tolist() for column in numbers.values()), strict=True)
-        return {query: dict(zip(numbers, row, strict=True)) for query, row in zip(queries, each, strict=True)}
+        return self._evaluator.rows(scores)
 
 
 def compute_aggregated_measure(measure: str, values: list[float]) -> float:

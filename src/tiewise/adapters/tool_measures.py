@@ -13,8 +13,9 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiewise.data.columns import Floats, positions
+from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.judgments import Qrels
+from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
@@ -22,10 +23,10 @@ from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import Counted, RunSource
+from tiewise.ties.counted import CompiledLists, Counted, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["VALUES", "ToolEvaluator", "ToolMeasure", "check_value"]
+__all__ = ["VALUES", "FixedValue", "ToolEvaluator", "ToolMeasure", "check_value"]
 
 VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
@@ -36,6 +37,24 @@ def check_value(value: str) -> None:
     """Raise if `value` is not one of `VALUES`."""
     if value not in VALUES:
         raise InputError(f"Unknown value {value!r}. Use one of: {', '.join(VALUES)}.")
+
+
+class FixedValue:
+    """The `value` of an evaluator: chosen when it is made, because what follows from it is found then.
+
+    >>> class Evaluator:
+    ...     value = FixedValue()
+    ...     def __init__(self, value):
+    ...         self._value = value
+    >>> Evaluator("std").value
+    'std'
+    """
+
+    def __get__(self, evaluator: Any, cls: Any = None) -> Any:
+        return self if evaluator is None else evaluator._value
+
+    def __set__(self, evaluator: Any, value: Any) -> None:
+        raise AttributeError(f"An evaluator has one value, {evaluator._value!r}. Make another one for {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -57,50 +76,68 @@ class ToolEvaluator(Generic[Key]):
 
     def __init__(self, qrels: Qrels, measures: Mapping[Key, ToolMeasure], value: str):
         self._qrels, self._keys, self._value = qrels, list(measures), value
+        self._queries = list(qrels.queries)
         self._judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
         statistics = ("oblivious", "expected") if value == "bias" else (value,)
         tools = list(measures.values())
         self._parts = {statistic: _divide(tools, qrels, statistic) for statistic in statistics}
-        self._orders: dict[Hashable, set[str]] = {}
+        self._orders: dict[Hashable, tuple[str, ...]] = {}
         for part in self._parts.get("oblivious", ()):
             if part.order is not None:
-                self._orders.setdefault(part.lists, set()).add(part.order)
+                self._orders[part.lists] = tuple(sorted({*self._orders.get(part.lists, ()), part.order}))
 
     def evaluate(self, run: RunLike) -> tuple[list[str], dict[Key, Floats]]:
         """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
-        source = as_source(run)
-        queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
-        places = positions(self._qrels.query_index, queries)
-        places = places[self._judged[places]]
-        counts: dict[Hashable, Counted] = {}
+        places, columns = self._evaluate(run)
+        numbers = {key: column[places] for key, column in zip(self._keys, columns, strict=True)}
+        return [self._queries[place] for place in places.tolist()], numbers
+
+    def rows(self, run: RunLike) -> dict[str, dict[Key, float]]:
+        """The same as ``{query: {measure: number}}``."""
+        places, columns = self._evaluate(run)
+        module = native()
+        if module is not None:
+            rows: dict[str, dict[Key, float]] = module.number_rows(self._queries, places, self._keys, columns)
+            return rows
+        numbers = [column[places].tolist() for column in columns]
+        return {
+            self._queries[place]: {key: column[at] for key, column in zip(self._keys, numbers, strict=True)}
+            for at, place in enumerate(places.tolist())
+        }
+
+    def _evaluate(self, run: RunLike) -> tuple[Codes, list[Floats]]:
+        """The places of the judged queries of a run, in its order, and the numbers of each measure for all queries."""
+        source, counts = as_source(run), dict[Hashable, Counted]()
         first, *others = (self._find(statistic, source, counts) for statistic in self._parts)
         for expected in others:  # oblivious − expected
             first = [x - y for x, y in zip(first, expected, strict=True)]
-        numbers = {key: column[places] for key, column in zip(self._keys, first, strict=True)}
-        return [self._qrels.queries[place] for place in places.tolist()], numbers
+        counted = next(iter(counts.values()), None)
+        if counted is not None and isinstance(counted.ties, CompiledLists):
+            places = counted.ties.lists.places
+        else:
+            queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
+            places = positions(self._qrels.query_index, queries)
+        return places[self._judged[places]], first
 
     def _find(self, statistic: str, source: RunSource, counts: dict[Hashable, Counted]) -> list[Floats]:
         """A statistic of each measure for all judged queries; `counts` are those of the run so far."""
         found: list[Any] = [None] * len(self._keys)
         for part in self._parts[statistic]:
             if part.lists not in counts:
-                orders = sorted(self._orders.get(part.lists, ()))
-                counts[part.lists] = source.count(part.qrels, orders, (part.dtype,))
+                counts[part.lists] = source.count(part.qrels, self._orders.get(part.lists, ()), (part.dtype,))
             counted = counts[part.lists]
             tables = tables_of(part.measures, counted)
-            known = [table for table in tables if table is not None]
-            others = [one for one, table in zip(part.measures, tables, strict=True) if table is None]
-            columns: list[Floats] = []
-            if known:
+            if tables.rows:
                 moments = statistic in ("expected", "std")
                 each = compute_statistics(
-                    known, counted, part.order, part.dtype, None, truncated=False, moments=moments
-                )
-                columns = list(each.column(statistic))
+                    tables, counted, part.order, part.dtype, None, truncated=False, moments=moments
+                ).column(statistic)
+            others = [one for one in part.measures if one not in tables.rows]
             general = _compute_others(others, counted.ties[part.dtype], part.order, statistic) if others else []
-            compiled, rest = iter(columns), iter(general)
-            for place, table in zip(part.places, tables, strict=True):
-                found[place] = next(rest if table is None else compiled)
+            rest = iter(general)
+            for place, measure in zip(part.places, part.measures, strict=True):
+                row = tables.rows.get(measure)
+                found[place] = next(rest) if row is None else each[row]
         return found
 
 

@@ -26,6 +26,8 @@ def find_open(runs: Mapping[str, Estimate]) -> list[list[str]]:
     >>> find_open({name: Estimate(expected[name], cut=cuts[name], cut_likely=True) for name in cuts})
     [['A', 'B'], ['C', 'D']]
     """
+    if len(runs) < 2:
+        return []
     ends = {
         name: one.open_cut or (one.expected, one.expected) for name, one in runs.items() if one.expected is not None
     }

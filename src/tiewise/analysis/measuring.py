@@ -6,10 +6,11 @@ Counting comes first and costs most. Measuring comes after it, as often as one l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -105,6 +106,13 @@ def _by_rule(measures: tuple[Measure, ...], oblivious: str | None) -> list[tuple
     return [(rule, tuple(some)) for rule, some in found.items()]
 
 
+@lru_cache(maxsize=256)
+def _needs(measures: tuple[Measure, ...]) -> tuple[bool, Measure | None]:
+    """Whether some measures need all judged documents, and the first one that needs subtopics."""
+    diverse = next((measure for measure in measures if measure.needs_subtopics), None)
+    return any(measure.needs_all_judged for measure in measures), diverse
+
+
 class Evaluation:
     """A counted run under some options: the value of any measure, over all orders of ties or in one of them."""
 
@@ -114,16 +122,15 @@ class Evaluation:
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
         self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
-        self._reached: dict[Measure, NDArray[np.bool_]] = {}
+        self._statistics: dict[tuple[Measure, ...], list[Statistics]] = {}
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
         """Count a run for some measures."""
-        measures = list(measures)
-        for measure in measures:
-            if measure.needs_subtopics and qrels is not None:
-                qrels.check_subtopics(measure)
-        all_judged = any(measure.needs_all_judged for measure in measures)
+        measures = tuple(measures)
+        all_judged, diverse = _needs(measures)
+        if diverse is not None and qrels is not None:
+            qrels.check_subtopics(diverse)
         tool = TOOLS.get(options.oblivious or "")
         if not (isinstance(source, Counted) and tool is not None and tool.drops_self):  # else the tool implies it
             source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
@@ -137,7 +144,7 @@ class Evaluation:
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all", "without_self")
         own = {name: vars(self)[name] for name in kept if name in vars(self)}
-        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_reached": {}}
+        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_statistics": {}}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -169,8 +176,7 @@ class Evaluation:
     @property
     def self_queries(self) -> int:
         """How many judged queries have a document with their own id in their list."""
-        found = self.counted.has_self
-        return 0 if found is None else int(np.count_nonzero(found))
+        return self.counted.self_queries
 
     @cached_property
     def self_stands_first(self) -> bool:
@@ -216,49 +222,43 @@ class Evaluation:
 
     def estimates(self, measures: Iterable[Measure]) -> Mapping[Measure, Estimates]:
         """Each measure for every query that counts, over the orders of ties, with the value of the oblivious order."""
-        measures = list(measures)
-        made = self._compiled(measures)
-        others = self._estimate([measure for measure in measures if measure not in made])
+        chosen = tuple(measures)
+        compiled = self._compute(chosen)
+        others = [] if len(chosen) == sum(len(one.rows) for one in compiled) else list(chosen)
+        general = self._estimate([one for one in others if not any(one in each.rows for each in compiled)])
 
         def make(measure: Measure) -> Estimates:
-            found = made[measure]() if measure in made else others[measure]
+            statistics = next((one for one in compiled if measure in one.rows), None)
+            found = general[measure] if statistics is None else self._make(measure, statistics)
             return found.take(self._counts(measure, found))
 
-        return LazyMapping(measures, make)
+        return LazyMapping(chosen, make)
 
-    def _compiled(self, measures: list[Measure]) -> dict[Measure, Callable[[], Estimates]]:
-        """How to make the estimates of measures that have compiled closed forms; their statistics are computed now."""
-        counted, options = self.counted, self.options
-        bounded, is_part = not options.complete, counted.qrels.pool is not None
-        made: dict[Measure, Callable[[], Estimates]] = {}
-        for rule, some in _by_rule(tuple(measures), options.oblivious):
+    def _compute(self, measures: tuple[Measure, ...]) -> list[Statistics]:
+        """The statistics of those of the measures that have compiled closed forms."""
+        counted, options, each = self.counted, self.options, list[Statistics]()
+        for rule, some in _by_rule(measures, options.oblivious):
             if rule is not None and not counted.has(rule.order, rule.dtype):
                 continue
             tables = tables_of(some, counted)
-            if None in tables or is_part:
-                known = {
-                    one: table
-                    for one, table in zip(some, tables, strict=True)
-                    if table is not None and not (is_part and one.needs_all_judged)
-                }
-                some, tables = tuple(known), list(known.values())
-            if not some:
+            if not tables.rows:
                 continue
             order = rule.order if rule is not None and rule.dtype == "float64" else None
+            bounded = not options.complete
             found = compute_statistics(tables, counted, order, "float64", options.depth, truncated=bounded)
-            other = found
             if rule is not None and order is None:
                 read = rule.order, rule.dtype, options.depth
                 other = compute_statistics(tables, counted, *read, truncated=False, moments=False)
-            oblivious = None if rule is None else other.column("oblivious")
-            for row, measure in enumerate(some):
-                made[measure] = partial(self._make, measure, found, oblivious, row)
-                if bounded:
-                    self._reached[measure] = found.reached[row]
-        return made
+                found = found.with_oblivious(other)
+            each.append(found)
+        self._statistics[measures] = each
+        return each
 
-    def _make(self, measure: Measure, found: Statistics, oblivious: Floats | None, row: int) -> Estimates:
-        expected, minimum, maximum, variance, _, low, high = found.values[:, row]
+    def _make(self, measure: Measure, statistics: Statistics) -> Estimates:
+        row = statistics.rows[measure]
+        expected, minimum, maximum, variance, oblivious, low, high = statistics.values[:, row]
+        has_none = type(measure).residual is Measure.residual
+        residual = None if has_none else measure.residual(self.grouped(measure))
         return Estimates(
             measure.name,
             self.qrels.queries,
@@ -266,12 +266,13 @@ class Evaluation:
             minimum=minimum,
             maximum=maximum,
             variance=variance,
-            oblivious=None if oblivious is None else oblivious[row],
-            residual=None if type(measure).residual is Measure.residual else measure.residual(self.grouped(measure)),
-            cut=(low, high) if found.reached[row].any() else None,
+            oblivious=None if self.options.oblivious is None else oblivious,
+            residual=residual,
+            cut=(low, high) if statistics.is_reached[row] else None,
             cut_likely=not self.options.complete and self.cut_is_likely,
             aggregation=measure.aggregation,
             limits=measure.limits,
+            known_sums=statistics.sums[row] if residual is None else None,
         )
 
     def _counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
@@ -326,11 +327,23 @@ class Evaluation:
             return bool((self.ties.lowest_size > 1).any())
         return share * self.counted.n_present >= 1
 
+    def _find_statistics(self, measure: Measure) -> tuple[Statistics, int] | None:
+        """The compiled statistics of a measure, if they were computed, and its row there."""
+        each = chain.from_iterable(self._statistics.values())
+        return next(((one, one.rows[measure]) for one in each if measure in one.rows), None)
+
+    def mean_bounds(self, measure: Measure) -> tuple[float, float] | None:
+        """Bounds of what is expected of the mean if lists were cut; None if they do not follow from compiled sums."""
+        found = self._find_statistics(measure)
+        if found is None or "skip" in (self.options.missing, self.options.no_relevant):
+            return None
+        sums, n = found[0].sums[found[1]], len(self.qrels.queries)
+        return measure.aggregation.of_sum(sums["low"], n), measure.aggregation.of_sum(sums["high"], n)
+
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
-        if measure not in self._reached:
-            self._reached[measure] = reaches_last_group(measure, self.grouped(measure))
-        return self._reached[measure]
+        found = None if self.options.complete else self._find_statistics(measure)
+        return reaches_last_group(measure, self.grouped(measure)) if found is None else found[0].reached[found[1]]
 
     # -- one order ----------------------------------------------------------------------------------------------
 

@@ -259,7 +259,12 @@ class Report(Result):
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
         if self._options.complete or not self._evaluation.cut_is_likely:
             return False
-        return any(is_wide(mean.cut) for mean in self._means.values()) or bool(self.without_bounds)
+        return any(map(is_wide, self._bounds.values())) or bool(self.without_bounds)
+
+    @cached_property
+    def _bounds(self) -> dict[Measure, tuple[float, float] | None]:
+        """`Estimate.cut` of the means, which need not be made for the bounds alone."""
+        return {one: self._evaluation.mean_bounds(one) or self._means[one].cut for one in self.measures}
 
     @property
     def missing_as_zero(self) -> int:
@@ -271,7 +276,7 @@ class Report(Result):
         """The measures that lists which may have been cut can change, but by an unknown amount."""
         if self._options.complete:
             return []
-        unknown = [one for one in self.measures if self._means[one].cut is None]
+        unknown = [one for one in self.measures if self._bounds[one] is None]
         return [str(one) for one in unknown if self._evaluation.reaches_last_group(one).any()]
 
     @property
@@ -280,7 +285,8 @@ class Report(Result):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
-        bounds = describe_cuts({str(one): {"": mean} for one, mean in self._means.items()}, self.without_bounds)
+        wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._bounds.items() if is_wide(cut)}
+        bounds = describe_cuts(wide, self.without_bounds)
         return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property

@@ -298,11 +298,14 @@ class Qrels(Table):
         >>> Qrels.from_dict({"q1": {"a": 1, "b": 0}}).nonzero
         <Qrels: 1 query, 1 row>
         """
+        some = self.derived("nonzero", self._take_nonzero)
+        return self if some is None else some
+
+    def _take_nonzero(self) -> Qrels | None:
+        """Those without label 0; None if there is none with it."""
         if self.label.all():
-            return self
-        return self.derived(
-            "nonzero", lambda: self.take(np.flatnonzero(self.label), pool=Pool(self.documents, self.offsets))
-        )
+            return None
+        return self.take(np.flatnonzero(self.label), pool=Pool(self.documents, self.offsets))
 
     # -- what follows from judgments alone --------------------------------------------------------------------
 

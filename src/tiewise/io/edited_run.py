@@ -26,7 +26,7 @@ def edit_run(run: Run, *, drop_self: bool = False, distances: bool = False) -> R
 
 def edit_source(source: RunSource, *, drop_self: bool = False, distances: bool = False) -> RunSource:
     """The same for any source; the source itself if nothing is to be done, or was done already."""
-    if isinstance(source, (Counted, EditedRun)) and (source.drop_self, source.distances) == (drop_self, distances):
+    if (source.drop_self, source.distances) == (drop_self, distances):
         return source
     if isinstance(source, EditedRun):
         source = source.original

@@ -24,6 +24,9 @@ from tiewise.io.text import reader
 from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
 from tiewise.ties.orders import check_orders
 
+#: What a request asks for besides judgments, orders and types, if it asks for nothing else.
+PLAIN = (None, False, None, 0)
+
 
 class MemoryRun(StreamedRun):
     """A `Run` as a source of tie groups. It remembers its counts, so several questions share one count.
@@ -114,10 +117,10 @@ class DictRun(RunSource):
         check_orders(request.orders)
         if rows_of_columns(Run, self._table) is not None:  # of pandas, by its default
             return count_lists(self.rows(), request)
-        is_plain = request.score_dtype is None and not request.judged_only and request.scores is None
-        if is_plain and not request.fingerprint_limit and "rank" not in request.orders:
+        if request.scores is None and request[3:] == PLAIN and "rank" not in request.orders:
             with suppress(UnicodeEncodeError):  # of an id with a lone surrogate, which has no UTF-8
-                lists = reader().Lists(judgments(request.qrels), pool(request.qrels))
+                judged, all_judged = judgments(request.qrels), pool(request.qrels)
+                lists = reader().Lists(judged, all_judged, request.dtypes, request.orders)
                 if lists.read(self._table):
                     return _counted(lists, request)
         return count_lists(self.rows(), request)  # which says what is wrong

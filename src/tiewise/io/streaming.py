@@ -60,7 +60,7 @@ class StreamedRun(RunSource):
 
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
-        whole = self._count_lists(replace(request, judged_only=False))
+        whole = self._count_lists(request._replace(judged_only=False))
         counted = whole.condensed() if request.judged_only and whole is not None else whole
         return count_lists(self.rows(), request) if counted is None else counted
 

@@ -11,7 +11,7 @@ Its bounds for truncated lists are the products of bounds on E[x_q^(1/n)].
 from __future__ import annotations
 
 from dataclasses import replace
-from math import sqrt
+from math import isfinite, sqrt
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,11 +44,9 @@ class Aggregation:
 
     def of_estimates(self, each: Estimates) -> Estimate:
         """The estimate of the number for the estimates of some queries: std = √ΣVar / n."""
-        n, columns = len(each), each.columns
-        sums = dict(zip(columns, sum_over_queries(np.array(list(columns.values())).T).tolist(), strict=True))
-        scale = self.of_sum(1.0, n)
-        spread, over = sqrt(sums[id(each.variance)]) * scale, self.over_queries(each.expected, each.limits)
-        found = each.summary(lambda column: self.of_sum(sums[id(column)], n), spread, over)
+        n, sums, scale = len(each), each.sums, self.of_sum(1.0, len(each))
+        spread, over = sqrt(sums["variance"]) * scale, self.over_queries(each.expected, each.limits)
+        found = each.summary(lambda name, _: self.of_sum(sums[name], n), spread, over)
         if found.oblivious is None and each.oblivious is not None:  # it is not defined for all queries in this order
             defined = each.oblivious[~np.isnan(each.oblivious)]
             found = replace(found, oblivious=self.of_values(defined) if len(defined) else None)
@@ -59,9 +57,10 @@ class Aggregation:
         from tiewise.metrics.estimate import OverQueries
 
         n, terms = len(values), self.terms(values)
-        if n < 2 or not np.isfinite(terms).all():
+        mean = float(np.add.reduce(terms)) / n
+        if n < 2 or not isfinite(mean):
             return None
-        centred = terms - terms.mean()
+        centred = terms - mean
         return OverQueries(sqrt(float(centred @ centred) / (n - 1) / n), n - 1, limits, self is GEOMETRIC_MEAN)
 
 
@@ -90,7 +89,7 @@ class _GeometricMean(Aggregation):
         roots = each.powers(1.0 / len(each))
         expected = _product(roots.expected)
         spread = expected * float(np.sqrt(np.expm1(np.log1p(roots.variance / roots.expected**2).sum())))
-        found = each.summary(self.of_values, spread)
+        found = each.summary(lambda _, column: self.of_values(column), spread)
         cut = None if roots.cut is None else (_product(roots.cut[0]), _product(roots.cut[1]))
         over = self.over_queries(each.expected, each.limits)
         found = replace(

@@ -8,12 +8,14 @@ measures, `tiewise.metrics.engine` has them too.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
 from tiewise.data.judgments import Qrels
 from tiewise.data.native import native
@@ -29,30 +31,58 @@ from tiewise.ties.orders import TOOL_ORDERS
 FORMS = ("sum", "average precision", "first")
 #: What such a term is made of.
 DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "law")
+#: The statistics of a measure; low and high are bounds of what is expected if lists are truncated.
+STATISTICS = ("expected", "minimum", "maximum", "variance", "oblivious", "low", "high")
 #: The length of a list that is longer than any.
 ENDLESS = 2**52
-#: The largest table of weights.
-MAX_WEIGHTS = 1 << 16
+#: The most ranks that a table has weights for.
+MAX_RANKS = 1 << 16
 
 
-class Statistics(NamedTuple):
+class Tables(NamedTuple):
+    """The tables of those of some measures that have them."""
+
+    rows: dict[Measure, int]  # of their statistics
+    compiled: list[Any]
+
+
+class Statistics:
     """The statistics of some measures for each query."""
 
-    #: (7, n_measures, n_queries): expected, minimum, maximum, variance, oblivious, and bounds of what is expected if
-    #: lists are truncated.
-    values: Floats
-    #: (n_measures, n_queries): whether a measure looks at ranks after which a list may be truncated.
-    reached: NDArray[np.bool_]
+    def __init__(self, rows: Mapping[Measure, int], values: Floats, reached: NDArray[np.bool_]):
+        self.rows = rows  #: of the measures
+        #: (n_statistics, n_measures, n_queries)
+        self.values = values
+        #: (n_measures, n_queries): whether a measure looks at ranks after which a list may be truncated.
+        self.reached = reached
 
     def column(self, name: str) -> Floats:
         """The statistic of a name, (n_measures, n_queries)."""
         if name == "std":
             return np.sqrt(self.values[3])
-        return self.values[("expected", "minimum", "maximum", "variance", "oblivious").index(name)]
+        return self.values[STATISTICS.index(name)]
+
+    def with_oblivious(self, other: Statistics) -> Statistics:
+        """The same with the oblivious values of another reading of the scores."""
+        values = self.values.copy()
+        values[4] = other.values[4]
+        return Statistics(self.rows, freeze(values), self.reached)
+
+    @cached_property
+    def sums(self) -> list[dict[str, float]]:
+        """The sum over queries of each statistic, by measure."""
+        sums = np.add.reduce(self.values, axis=-1).T.tolist()
+        return [dict(zip(STATISTICS, each, strict=True)) for each in sums]
+
+    @cached_property
+    def is_reached(self) -> list[bool]:
+        """Whether a measure looks at such ranks in any query."""
+        found: list[bool] = np.logical_or.reduce(self.reached, axis=-1).tolist()
+        return found
 
 
 def compute_statistics(
-    tables: list[Any],
+    tables: Tables,
     counted: Counted,
     order: str | None,
     dtype: str,
@@ -67,7 +97,9 @@ def compute_statistics(
     """
     if isinstance(counted.ties, CompiledLists):
         place = 0 if order is None else 1 + TOOL_ORDERS.index(order)
-        found = counted.ties.lists.statistics(tables, place, dtype == "float32", depth or 0, not truncated, moments)
+        found = counted.ties.lists.statistics(
+            tables.compiled, place, dtype == "float32", depth or 0, not truncated, moments
+        )
     else:
         module, ties = native(), counted.ties[dtype]
         assert module is not None
@@ -75,32 +107,46 @@ def compute_statistics(
         before = None if order is None else ties.before[order]
         cut = ties.may_be_truncated if truncated else np.zeros(len(ties.length), dtype=bool)
         of_lists = ties.limit, ties.last_start, ties.lowest_size, cut
-        found = module.statistics(tables, ties.qrels.offsets, ties.start, ties.size, before, *of_lists, moments)
-    values, reached = found
-    return Statistics(freeze(values.reshape(7, len(tables), -1)), reached.view(np.bool_).reshape(len(tables), -1))
+        found = module.statistics(
+            tables.compiled, ties.qrels.offsets, ties.start, ties.size, before, *of_lists, moments
+        )
+    return Statistics(tables.rows, *found)
 
 
-def tables_of(measures: tuple[Measure, ...], counted: Counted) -> list[Any | None]:
+NO_TABLES = Tables({}, [])
+
+
+def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
     """The tables of some measures for some lists.
 
-    None for a measure that has another form, if lists are condensed, and if tables are large.
+    There are none for a measure that has another form or needs judgments that were not counted, if lists are condensed,
+    and if tables are large.
     """
-    if native() is None or counted.is_condensed:
-        return [None] * len(measures)
+    if counted.is_condensed or (not isinstance(counted.ties, CompiledLists) and native() is None):
+        return NO_TABLES
     qrels, n_weights = counted.qrels, _round_up(counted.longest)
-    return qrels.derived(("tables", measures, n_weights), lambda: [_tables(one, qrels, n_weights) for one in measures])
+
+    def make() -> Tables:
+        tables = {
+            one: found
+            for one in measures
+            if not (one.needs_all_judged and qrels.pool is not None) and (found := _tables(one, qrels, n_weights))
+        }
+        return Tables({one: row for row, one in enumerate(tables)}, list(tables.values()))
+
+    return qrels.derived(("tables", measures, n_weights), make)
 
 
 def _tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
     n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
-    if n_weights > MAX_WEIGHTS or measure.judged_only or not _is_of_its_form(measure):
+    if n_weights > MAX_RANKS + 1 or measure.judged_only or not _is_of_its_form(measure):
         return None
     return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
 
 
 def _round_up(n_ranks: int) -> int:
     """The size of a table of weights that has this rank: lists of similar lengths share tables."""
-    return 1 << max(n_ranks, 127).bit_length()
+    return (1 << max(n_ranks - 1, 127).bit_length()) + 1
 
 
 def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
-from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
+from tiewise.metrics.aggregation import MEAN, SUM, Aggregation, sum_over_queries
 from tiewise.metrics.student import t_quantile
 from tiewise.results.base import Result
 from tiewise.results.view import View
@@ -319,11 +319,13 @@ class Estimates(Result, Mapping[str, Estimate]):
     #: The estimates of the value to a power, for aggregations that need them.
     powers: Callable[[float], Estimates] | None = None
     limits: tuple[float, float] = (-inf, inf)
+    known_sums: Mapping[str, float] | None = None  #: `sums`, if they were computed before
 
     def __post_init__(self) -> None:
         for name in COLUMNS:
             column = getattr(self, name)
-            setattr(self, name, None if column is None else freeze(column))
+            if column is not None and column.flags.writeable:
+                setattr(self, name, freeze(column))
         if self.cut is not None:
             self.cut = freeze(self.cut[0]), freeze(self.cut[1])
 
@@ -335,7 +337,7 @@ class Estimates(Result, Mapping[str, Estimate]):
 
     def __getitem__(self, query: str) -> Estimate:
         at = self._index[query]
-        found = self.summary(lambda column: float(column[at]), float(np.sqrt(self.variance[at])))
+        found = self.summary(lambda _, column: float(column[at]), float(np.sqrt(self.variance[at])))
         return found if self.method is None else self.method.take(slice(at, at + 1)).describe(found)
 
     @cached_property
@@ -365,11 +367,15 @@ class Estimates(Result, Mapping[str, Estimate]):
         return self.aggregation is SUM
 
     @property
-    def columns(self) -> dict[int, Floats]:
-        """All columns that there are, by identity: without ties several of them are one array."""
-        optional = (self.oblivious, self.residual, *(self.cut or ()))
-        each = (self.expected, self.minimum, self.maximum, self.variance, *optional)
-        return {id(column): column for column in each if column is not None}
+    def sums(self) -> Mapping[str, float]:
+        """The sum of each column over queries; those of `cut` are called low and high."""
+        if self.known_sums is not None:
+            return self.known_sums
+        low, high = self.cut or (None, None)
+        columns = {name: getattr(self, name) for name in COLUMNS} | {"low": low, "high": high}
+        distinct = {id(one): one for one in columns.values() if one is not None}  # without ties several are one array
+        sums = dict(zip(distinct, sum_over_queries(np.array(list(distinct.values())).T).tolist(), strict=True))
+        return {name: sums[id(one)] for name, one in columns.items() if one is not None}
 
     def mean(self) -> Estimate:
         """The estimate of the mean over queries (of the sum, for counts; of the geometric mean, for GMAP)."""
@@ -388,26 +394,28 @@ class Estimates(Result, Mapping[str, Estimate]):
             cut=None if self.cut is None else (self.cut[0][kept], self.cut[1][kept]),
             method=None if self.method is None else self.method.take(kept),
             powers=None if powers is None else partial(_take_powers, powers, kept),
+            known_sums=None,
         )
 
     def summary(
-        self, pick: Callable[[Floats], float], spread: float, over_queries: OverQueries | None = None
+        self, pick: Callable[[str, Floats], float], spread: float, over_queries: OverQueries | None = None
     ) -> Estimate:
-        """One estimate: `pick` gives a number from a column, and `spread` is its standard deviation."""
+        """One estimate: `pick` gives a number from a column and its name, and `spread` is its standard deviation."""
 
-        def value(column: Floats | None) -> float | None:
-            number = None if column is None else pick(column)
+        def value(name: str) -> float | None:
+            column: Floats | None = getattr(self, name)
+            number = None if column is None else pick(name, column)
             return None if number is None or isnan(number) else number
 
-        cut = None if self.cut is None else (pick(self.cut[0]), pick(self.cut[1]))
+        cut = None if self.cut is None else (pick("low", self.cut[0]), pick("high", self.cut[1]))
         cut = cut if cut is None or (isfinite(cut[0]) and isfinite(cut[1])) else None
         return Estimate(
-            expected=value(self.expected),
-            minimum=value(self.minimum),
-            maximum=value(self.maximum),
+            expected=value("expected"),
+            minimum=value("minimum"),
+            maximum=value("maximum"),
             std=None if isnan(spread) else spread,
-            oblivious=value(self.oblivious),
-            residual=value(self.residual),
+            oblivious=value("oblivious"),
+            residual=value("residual"),
             cut=cut,
             cut_likely=cut is not None and self.cut_likely,
             measure=self.measure,

@@ -74,6 +74,7 @@ def measure(cls: type[M]) -> M:
     made = cls()
     _registry[made.stem] = made
     _parse_text.cache_clear()
+    _parse_texts.cache_clear()
     for alias in (made.stem, *cls.aliases):
         spelling, _, params = alias.partition(":")
         _aliases.setdefault(spelling.lower(), f"{made.stem}:{params}")
@@ -156,11 +157,12 @@ def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     if not isinstance(names, str):
         if not isinstance(names, Iterable) or isinstance(names, bytes):
             raise MeasureError(f"{names!r} is no measure. Give names such as 'nDCG@10', or measures.")
-        each = (_parse_text(name) if type(name) is str else parse_all(name) for name in names)
-        found = list(dict.fromkeys(chain.from_iterable(each)))
-        if not found:
+        listing = tuple(names)
+        if not listing:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
-        return found
+        if all(type(name) is str for name in listing):
+            return list(_parse_texts(listing))
+        return list(dict.fromkeys(chain.from_iterable(map(parse_all, listing))))
     return list(_parse_text(names))
 
 
@@ -171,6 +173,11 @@ def _parse_text(text: str) -> tuple[Measure, ...]:
     if not words:
         raise MeasureError("An empty measure name. `tiewise measures` lists them.")
     return tuple(dict.fromkeys(one for word in words for one in _parse_word(word)))
+
+
+@lru_cache
+def _parse_texts(texts: tuple[str, ...]) -> tuple[Measure, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(map(_parse_text, texts))))
 
 
 # -- spelling -------------------------------------------------------------------------------------------------

@@ -7,15 +7,14 @@ arrays, and no reference to the run. All measures, tools and formats of a comman
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.caching import LazyMapping
+from tiewise.caching import LazyMapping, cached_property
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run, Trend
@@ -32,8 +31,7 @@ DTYPES = ("float64", "float32")
 EXAMPLES = 3
 
 
-@dataclass(frozen=True, eq=False)
-class Request:
+class Request(NamedTuple):
     """What is to be counted of a run."""
 
     qrels: Qrels
@@ -45,14 +43,16 @@ class Request:
     fingerprint_limit: int = 0  # keep the fingerprints of rows below this
 
 
-class RunSource(ABC):
+class RunSource:
     """A run, wherever it is."""
 
     is_constant: bool = True  #: whether a second count sees the same run, or raises an error
+    drop_self: bool = False  #: whether documents with the id of their query are removed before counting
+    distances: bool = False  #: whether scores are negated before counting
 
-    @abstractmethod
     def rows(self) -> Run:
         """All rows as columns: for what tie groups do not hold."""
+        raise NotImplementedError
 
     def without_self(self) -> RunSource | None:
         """The run without documents that have the id of their query; None if its rows are to be edited."""
@@ -73,12 +73,12 @@ class RunSource(ABC):
         options = score_dtype, judged_only, scores, fingerprint_limit
         return self._count(Request(qrels, tuple(orders), tuple(dtypes), *options))
 
-    @abstractmethod
     def _count(self, request: Request) -> Counted:
         """Count what was requested."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)  # one that is frozen takes longer to make than a short list to count
 class Counted(RunSource):
     """The tie groups of a run for one or more score types, and a few facts about all of its rows.
 
@@ -103,8 +103,8 @@ class Counted(RunSource):
     numbered: tuple[str, ...] = ()  # whose ids are row numbers: "query", "document"
     has_self: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): the list has a document with the query's id
     trend: Trend | None = None  # of the scores along the lists, or, if most do not fall, along the rank column
-    drop_self: bool = False  # whether documents with the id of their query were removed before counting
-    distances: bool = False  # whether scores were negated before counting
+    drop_self: bool = False
+    distances: bool = False
 
     @staticmethod
     def of(ties: TieGroups) -> Counted:
@@ -122,6 +122,11 @@ class Counted(RunSource):
         if isinstance(self.ties, CompiledLists):
             return int(self.ties.lists.n_present)
         return int(np.count_nonzero(self._any.present))
+
+    @cached_property
+    def self_queries(self) -> int:
+        """How many judged queries have a document with their own id in their list."""
+        return 0 if self.has_self is None else int(np.count_nonzero(self.has_self))
 
     @property
     def longest(self) -> int:
@@ -236,9 +241,9 @@ def count_lists(run: Run, request: Request) -> Counted:
 
 def _count_condensed(run: Run, request: Request) -> Counted:
     """The run without its unjudged documents. A list is open-ended only where it ends as the whole list does."""
-    request = replace(request, judged_only=False)
+    request = request._replace(judged_only=False)
     counted = count_lists(run.judged_only(request.qrels), request)
-    whole = count_lists(run, replace(request, orders=()))
+    whole = count_lists(run, request._replace(orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
     return replace(
         counted,

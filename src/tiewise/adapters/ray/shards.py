@@ -115,7 +115,7 @@ class RunCounter(ShardCounter):
             return as_source(shard)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class ShardedRun(Counted):
     """A run that was counted in shards: `tiewise.evaluate` takes it in place of a run."""
 

@@ -574,7 +574,9 @@ class Compared(Result):
         place = self._family_measures.index(measure)
         tested = self._family_of(a, b).test(self._index[a], self._index[b], place)
         scale = self._align(measure).scale
-        return replace(tested, ci=None if tested.ci is None else (tested.ci[0] * scale, tested.ci[1] * scale))
+        if scale == 1 or tested.ci is None:
+            return tested
+        return replace(tested, ci=(tested.ci[0] * scale, tested.ci[1] * scale))
 
     def unadjusted_tests(self, a: str, b: str, measure: str | Measure | None = None) -> dict[str, float]:
         """The p-values of one pair alone by the usual paired tests: Student's t, permutation (sign flips), Wilcoxon."""

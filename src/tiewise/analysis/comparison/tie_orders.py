@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import isnan, sqrt
 from typing import Literal
 
 import numpy as np
@@ -89,12 +90,12 @@ def analyze_tie_orders(
         total = _in_one_order(systems, values.take(places), total, across_queries=orders == "shared", seed=seed)
     expected = sums.expected / n
     minimum, maximum = min(total.minimum / n, expected), max(total.maximum / n, expected)
-    std = float(np.sqrt(total.variance)) / n * scale
+    std = sqrt(total.variance) / n * scale
     difference = Estimate(
         expected=expected * scale,
         minimum=minimum * scale,
         maximum=maximum * scale,
-        std=None if np.isnan(std) else std,
+        std=None if isnan(std) else std,
         measure=values.measure.name,
     )
     if method is not None:
