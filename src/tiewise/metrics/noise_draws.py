@@ -9,30 +9,41 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats, ranges
+from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure, Sampling
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
-from tiewise.metrics.noise import NoiseLaw
+from tiewise.metrics.noise import STEPS, NoiseLaw
 from tiewise.metrics.scored_lists import ScoredLists
-from tiewise.metrics.segments import alike
 from tiewise.ties.counted import Counted
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import random_priorities
 
 #: Draws that are measured together, and about how many documents are sorted together.
-DRAWS, SORTED = 64, 1 << 17
+DRAWS, SORTED = 64, 1 << 16
 #: Draws for which 64 random bits are enough.
 SHARED = 4
 #: Random orders of what remains tied in a draw, for measures without a closed form.
 ORDERS = 20
+
+
+#: Infinite scores are as large as this.
+LARGEST = 1e300
+
+
+class _Block(NamedTuple):
+    """Clusters of about one size, as a matrix."""
+
+    documents: slice
+    width: int
 
 
 class NoiseDraws:
@@ -42,39 +53,43 @@ class NoiseDraws:
         self, measures: Sequence[Measure], grouped: GroupedJudgments, lists: ScoredLists, law: NoiseLaw, seed: int
     ):
         self.measures, self._lists, self._law, self._seed = measures, lists, law, seed
-        is_head = lists.heads(law.reach(lists.score))
+        depth = np.max([one.depth(grouped) if one.additive else grouped.length for one in measures], axis=0)
+        is_head = lists.heads(law.reach(lists.score), depth)
         cluster, first = np.cumsum(is_head) - 1, np.flatnonzero(is_head)
         size = np.diff(np.append(first, len(is_head)))
         judged = np.flatnonzero(lists.place >= 0)
-        depth = np.max([one.depth(grouped) if one.additive else grouped.length for one in measures], axis=0)
         moves = np.zeros(len(size), dtype=bool)
         moves[cluster[lists.place[judged]]] = True
         moves &= (size > 1) & (lists.above[first] < depth[lists.query[first]])
         #: The queries whose value may change, as places.
         self.queries = np.unique(lists.query[first[moves]])
         self._ties = select_queries(grouped.ties, self.queries)
-        self._size, self._start = size[moves], lists.above[first[moves]]
-        places = ranges(first[moves], self._size)
-        self._score, self._row = lists.score[places], law.row(lists.score[places])
-        self._ids = lists.ids(places)
-        self._blocks = list(self._pad(np.cumsum(self._size) - self._size))
-        # The judged documents of these clusters: rows of the selected judgments, and their documents.
+        # Documents stand cluster by cluster, those of about one size together, as matrices: the last places are empty.
+        blocks, self._blocks = list(_blocks(size[moves])), []
+        starts, sizes = first[moves], size[moves]
+        places, is_there = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+        position = np.full(len(lists.score), -1)
+        for some in blocks:
+            column = np.arange(int(sizes[some].max()))
+            held = column < sizes[some][:, None]
+            of_block = starts[some][:, None] + np.where(held, column, 0)
+            low = sum(map(len, places))
+            position[of_block[held]] = low + np.flatnonzero(held)
+            self._blocks.append(_Block(slice(low, low + held.size), len(column)))
+            places.append(of_block.ravel())
+            is_there.append(held.ravel())
+        every = np.concatenate(places)
+        score = np.clip(lists.score[every], -LARGEST, LARGEST)
+        self._falling = np.where(np.concatenate(is_there), -score, np.inf)
+        self._row, self._ids = law.row(score) * STEPS, lists.ids(every)
+        # The judged documents of these clusters, as rows of the selected judgments.
         chosen = np.zeros(grouped.n_queries, dtype=bool)
         chosen[self.queries] = True
         selected = np.flatnonzero(chosen[grouped.ties.qrels.query])
-        position = np.full(len(lists.score), -1)
-        position[places] = np.arange(len(places))
         at = np.where(lists.place[selected] >= 0, position[lists.place[selected]], -1)
         self._judged = np.flatnonzero(at >= 0)
         self._judged_at = at[self._judged]
-        self._judged_start = np.repeat(self._start, self._size)[self._judged_at]
-
-    def _pad(self, first: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
-        """Clusters of about one size as matrices of documents, with a mask of those that are there."""
-        for some in alike(self._size):
-            column = np.arange(int(self._size[some].max()))
-            is_there = column < self._size[some][:, None]
-            yield first[some][:, None] + np.where(is_there, column, 0), is_there
+        self._judged_start = lists.above[first[cluster[lists.place[selected[self._judged]]]]]
 
     def values(self, n: int) -> Iterator[dict[Measure, Floats]]:
         """The values of each measure for `queries` in n draws, (some draws, n_queries), until there are n."""
@@ -88,57 +103,60 @@ class NoiseDraws:
             yield {measure: one[:many] for measure, one in found.items()}
 
     def _count(self, low: int, many: int) -> tuple[Codes, Codes]:
-        """Where judged documents stand in some draws: documents above, and of the same score, (DRAWS, n_judged)."""
+        """Where judged documents stand in some draws: documents above, and of the same score, (n_draws, n_judged)."""
         start, size = (np.tile(column, (many, 1)) for column in (self._ties.start, self._ties.size))
-        step = SHARED * max(1, SORTED // (SHARED * max(len(self._score), 1)))
+        step = SHARED * max(1, SORTED // (SHARED * max(len(self._falling), 1)))
         for first in range(low, low + many, step):
-            some = min(step, low + many - first)
-            above, same = self._ranks(first, some)
-            part = slice(first - low, first - low + some)
-            start[part, self._judged] = self._judged_start + above[:, self._judged_at]
-            size[part, self._judged] = same[:, self._judged_at]
+            falling = self._draw(first, min(step, low + many - first))
+            part = slice(first - low, first - low + len(falling))
+            for block in self._blocks:
+                inside = (self._judged_at >= block.documents.start) & (self._judged_at < block.documents.stop)
+                judged, at = self._judged[inside], self._judged_at[inside]
+                ordered = np.sort(falling[:, block.documents].reshape(len(falling), -1, block.width), axis=-1)
+                above, same = _find(ordered, (at - block.documents.start) // block.width, falling.take(at, axis=1))
+                start[part, judged], size[part, judged] = self._judged_start[inside] + above, same
         return start, size
 
-    def _ranks(self, first: int, many: int) -> tuple[Codes, Codes]:
-        """How many documents of its cluster score above each document, and as it, (n_draws, n_documents)."""
-        score = self._score + self._draw(first, many)
-        above, same = np.empty((2, *score.shape), dtype=np.int32)
-        for places, is_there in self._blocks:
-            block = np.where(is_there, -score[:, places], np.nan)  # NaN comes last
-            order = np.argsort(block, axis=-1)
-            ordered = np.take_along_axis(block, order, axis=-1)
-            rank = np.empty(order.shape, dtype=np.int32)
-            np.put_along_axis(rank, order, np.arange(order.shape[-1], dtype=np.int32)[None, None], axis=-1)
-            ties = np.ones(order.shape, dtype=np.int32)
-            is_tied = ordered[..., 1:] == ordered[..., :-1]
-            if is_tied.any():
-                rank, ties = _average(order, is_tied)
-            above[:, places[is_there]], same[:, places[is_there]] = rank[:, is_there], ties[:, is_there]
-        return above, same
-
     def _draw(self, first: int, many: int) -> Floats:
-        """The noise of each document in some draws, (n_draws, n_documents): four draws from 64 random bits."""
+        """The scores less their noise, negated, in some draws, (n_draws, n_documents): 64 random bits serve four draws."""
         numbers = range(first // SHARED, -(-(first + many) // SHARED))
         bits = np.array([random_priorities(self._ids, self._seed, number) for number in numbers]).astype("<u8")
         steps = bits.view("<u2").reshape(len(numbers), -1, SHARED).transpose(0, 2, 1).reshape(-1, len(self._ids))[:many]
         table = self._law.quantiles
-        return table[0][steps] if len(table) == 1 else table[self._row, steps]
+        index = steps if len(table) == 1 else steps + self._row
+        noise = table.ravel().take(index, mode="clip")  # all are in range: "clip" skips the check
+        return np.subtract(self._falling, noise, out=noise)
 
 
-def _average(order: Codes, is_tied: NDArray[np.bool_]) -> tuple[Codes, Codes]:
-    """How many documents score above each, and as it, of sorted rows in which some equal the one before."""
-    width = order.shape[-1]
-    column = np.arange(width, dtype=np.int32)
-    is_head = np.ones(order.shape, dtype=bool)
-    is_head[..., 1:] = ~is_tied
-    first = np.maximum.accumulate(np.where(is_head, column, 0), axis=-1)
-    is_end = np.ones(order.shape, dtype=bool)
-    is_end[..., :-1] = ~is_tied
-    end = np.minimum.accumulate(np.where(is_end, column, width)[..., ::-1], axis=-1)[..., ::-1]
-    above, same = np.empty((2, *order.shape), dtype=np.int32)
-    np.put_along_axis(above, order, first.astype(np.int32), axis=-1)
-    np.put_along_axis(same, order, (end - first + 1).astype(np.int32), axis=-1)
-    return above, same
+def _blocks(sizes: Codes) -> Iterator[Codes]:
+    """Clusters of about one size together."""
+    kind = np.floor(2 * np.log2(sizes)).astype(np.int64) if len(sizes) else sizes
+    for one in np.unique(kind).tolist():
+        yield np.flatnonzero(kind == one)
+
+
+def _find(ordered: Floats, cluster: Codes, own: Floats) -> tuple[Codes, Codes]:
+    """How many numbers of its row are below each of some numbers, and how many equal it.
+
+    `ordered` is (n_draws, n_rows, width), ascending; `own` has numbers of some rows, (n_draws, n_numbers).
+    """
+    n_draws, n_rows, width = ordered.shape
+    flat, base = ordered.ravel(), (np.arange(n_draws)[:, None] * n_rows + cluster) * width
+
+    def search(below: np.ufunc) -> Codes:
+        found = np.zeros(own.shape, dtype=np.int64)
+        step = 1 << (width.bit_length() - 1)
+        while step:
+            probe = found + (step - 1)
+            value = flat.take(base + np.minimum(probe, width - 1))
+            found += step * (below(value, own) & (probe < width))
+            step >>= 1
+        return found
+
+    above = search(np.less)
+    following = flat.take(base + np.minimum(above + 1, width - 1))
+    is_tied = (following == own) & (above + 1 < width)
+    return above, search(np.less_equal) - above if is_tied.any() else np.ones_like(above)
 
 
 class _Repeated:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -28,14 +30,19 @@ class ScoredLists:
         place[self.rows] = np.arange(len(self.rows))
         self.place: Codes = place[found]  # (n_judged,): of each judged document, −1 if it was not retrieved
 
-    def heads(self, reach: Floats) -> NDArray[np.bool_]:
+    def heads(self, reach: Floats, depth: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether a document is the first of its cluster: noise that stays within reach brings none above it.
 
-        `reach` is the largest noise of each document.
+        `reach` is the largest noise of each document. A document that cannot come to the first ranks of its list, up to
+        `depth`, does not matter there: it is a cluster of its own.
         """
         lower, upper = self.score - reach, self.score + reach
         is_head = np.ones(len(self.score), dtype=bool)
-        for first, end in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), strict=True):
+        for first, end, k in zip(self.offsets[:-1].tolist(), self.offsets[1:].tolist(), depth.tolist(), strict=True):
+            if end - first > k > 0:  # k documents are certainly above what lies below this
+                least = np.partition(lower[first:end], end - first - int(k))[end - first - int(k)]
+                highest = np.maximum.accumulate(upper[first:end][::-1])[::-1]
+                end = first + int(np.count_nonzero(highest >= least))
             if end - first > 1:
                 lowest = np.minimum.accumulate(lower[first : end - 1])
                 highest = np.maximum.accumulate(upper[end - 1 : first : -1])[::-1]
