@@ -51,8 +51,8 @@ EXAMPLES = (
 @option(
     "--rerun SECOND",
     TIES,
-    "The same system scored again (another batch size, GPU or kernel), or some queries of it: show how far scoring again "
-    "moves the measures. Give it twice for a pair of runs of other queries.",
+    "The same system scored again (another batch size, GPU or kernel), or some queries of it: show how far scoring "
+    "again moves the measures. Give it twice for a pair of runs of other queries.",
     multiple=True,
 )
 @option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")

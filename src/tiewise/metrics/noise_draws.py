@@ -12,7 +12,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
@@ -118,7 +117,7 @@ class NoiseDraws:
         return start, size
 
     def _draw(self, first: int, many: int) -> Floats:
-        """The scores less their noise, negated, in some draws, (n_draws, n_documents): 64 random bits serve four draws."""
+        """The scores less their noise, negated, in some draws, (n_draws, n_documents): 64 bits serve four."""
         numbers = range(first // SHARED, -(-(first + many) // SHARED))
         bits = np.array([random_priorities(self._ids, self._seed, number) for number in numbers]).astype("<u8")
         steps = bits.view("<u2").reshape(len(numbers), -1, SHARED).transpose(0, 2, 1).reshape(-1, len(self._ids))[:many]
@@ -169,9 +168,18 @@ class _Repeated:
         offsets = np.append((qrels.offsets[:-1] + len(qrels) * np.arange(times)[:, None]).ravel(), times * len(qrels))
         names = tuple(map(str, range(times * n)))
         self._qrels = Qrels(names, offsets, Documents(rows, range(len(qrels))), qrels.label[rows])  # type: ignore[arg-type]
-        length, present, lowest = (np.tile(one, times) for one in (ties.length, ties.present, ties.lowest))
-        of_lists = length, present, lowest, np.ones(times * n, dtype=np.int64)
-        self._ties = TieGroups(self._qrels, qrels.label[rows], rows, rows, *of_lists, depth=ties.depth, complete=True)
+        self._ties = TieGroups(
+            self._qrels,
+            score=qrels.label[rows],  # of these, nothing looks at the scores
+            start=rows,
+            size=rows,
+            length=np.tile(ties.length, times),
+            present=np.tile(ties.present, times),
+            lowest=np.tile(ties.lowest, times),
+            lowest_size=np.ones(times * n, dtype=np.int64),
+            depth=ties.depth,
+            complete=True,
+        )
 
     def measure(self, measures: Sequence[Measure], start: Codes, size: Codes) -> Mapping[Measure, Floats]:
         """The expected values over the orders of ties, (times, n_queries); the last draws may be missing."""

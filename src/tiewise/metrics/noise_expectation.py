@@ -122,7 +122,7 @@ def _terms(
         total = np.zeros(y.shape)
         for count in range(a.shape[-1]):
             rank = start + 1.0 + count + np.arange(b.shape[-1])
-            payoff = measure.payoff(rank, np.broadcast_to(seen[some][:, None] + float(count), rank.shape))
+            payoff = measure.payoff(rank.astype(np.float64), np.full(rank.shape, float(count)) + seen[some][:, None])
             payoff = np.where(rank - start <= depth[some][:, None], payoff, 0.0)
             total += a[..., count] * np.einsum("ins,is->in", b, payoff)
         terms[some] = gain[rows] * reached * (total * chance).sum(axis=1)

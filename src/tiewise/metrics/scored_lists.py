@@ -1,4 +1,4 @@
-"""`ScoredLists`: all documents of ranked lists with their scores, for what tie groups do not hold: how far they lie apart."""
+"""`ScoredLists`: all documents of ranked lists with their scores, as tie groups do not hold how far these lie apart."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ from tiewise.metrics.noise import Noise, NoiseLaw, Rerun, half_width
 from tiewise.metrics.noise_draws import NoiseDraws
 from tiewise.metrics.noise_expectation import expected_under_noise, has_formula
 from tiewise.metrics.scored_lists import ScoredLists
-from tiewise.results.wording import NumberFormat, count_noun, join_names, spell_option
+from tiewise.results.wording import ATOL, NumberFormat, count_noun, join_names, spell_option
 from tiewise.ties.counted import RunSource
 
 #: Fewer documents than this with two scores do not show how large the noise is.
@@ -107,7 +107,9 @@ class NoiseEffects:
 
     # -- measures ---------------------------------------------------------------------------------------------
 
-    def add_to(self, estimates: Mapping[Measure, Estimates], means: Mapping[Measure, Estimate]) -> dict[Measure, Estimate]:
+    def add_to(
+        self, estimates: Mapping[Measure, Estimates], means: Mapping[Measure, Estimate]
+    ) -> dict[Measure, Estimate]:
         """The means with their rerun bands, and with what noise of a given size would do."""
         new = {measure: means[measure] for measure in means if measure not in self._found}
         for some in self._together(new):
@@ -154,8 +156,8 @@ class NoiseEffects:
         is_cut = not evaluation.options.complete and evaluation.reaches_last_group(measure).any()
         if noise is not None and noise.moves and is_cut:
             return (
-                "it looks at the end of lists that may have been cut, where documents could enter from below. If they "
-                f"were not, add {spell_option('complete')}"
+                "the lists may have been cut, and documents could enter them from below. If they are complete, add "
+                f"{spell_option('complete')}"
             )
         return ""
 
@@ -165,10 +167,11 @@ class NoiseEffects:
         """The means of measures under a law; without one, they stay as they are."""
         options, grouped = self._evaluation.options, self._evaluation.grouped(measures[0])
         values: dict[Measure, list[Floats]] = {measure: [] for measure in measures}
-        draws = None if law is None else NoiseDraws(measures, grouped, self._scored(measures[0]), law, options.seed)
-        for found in draws.values(options.samples) if draws is not None else ():
-            for measure in measures:
-                values[measure].append(_means(estimates[measure], grouped, found[measure], draws.queries))
+        if law is not None:
+            draws = NoiseDraws(measures, grouped, self._scored(measures[0]), law, options.seed)
+            for found in draws.values(options.samples):
+                for measure in measures:
+                    values[measure].append(_means(estimates[measure], grouped, found[measure], draws.queries))
         return {measure: _summarize(each, estimates[measure]) for measure, each in values.items()}
 
     def _scored(self, measure: Measure) -> ScoredLists:
@@ -183,7 +186,7 @@ class NoiseEffects:
         noise, value = self.score_noise, mean.expected
         assert noise is not None and value is not None
         shift, half = sample.mean - value, half_width(sample.std)
-        if abs(shift) > sample.std:
+        if abs(shift) > sample.std + ATOL:
             return None, (
                 f"the noise of the scores is too large for a band: under it the value moves by {shift:+.2g} on "
                 f"average, by ±{sample.std:.2g} at random"
@@ -244,7 +247,7 @@ class NoiseEffects:
             if band.second is None:
                 return said
             return (
-                f"{said} {self.name[:1].upper()}{self.name[1:]} prints {numbers.number(band.second)} and this run "
+                f"{said} {_begin(self.name)} prints {numbers.number(band.second)} and this run "
                 f"{numbers.number(mean.expected)}: {numbers.signed(band.difference)} in the same queries."
             )
         return ""
@@ -257,6 +260,11 @@ class NoiseEffects:
                 reasons.setdefault(self._found[measure][2], []).append(str(measure))
         for reason, names in reasons.items():
             yield f"No rerun band for {join_names(names)}: {reason}."
+
+
+def _begin(name: str) -> str:
+    """A name at the beginning of a sentence: that of a file stays as it is."""
+    return name.replace("the ", "The ", 1) if name.startswith("the ") else name
 
 
 def _name_of(run: Run, otherwise: str) -> str:
@@ -296,4 +304,3 @@ def _digits(band: Rerun) -> NumberFormat:
     """Enough digits to tell the ends of a band apart."""
     width = max(band.high - band.low, abs(band.difference or 0.0))
     return NumberFormat(int(np.clip(np.ceil(-np.log10(width)) + 1, 4, 8)) if width else 4, leading_zero=False)
-

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiewise.analysis.auditing.grids import GRIDS, find_grid
+from tiewise.analysis.grids import GRIDS, MIN_DISTINCT, find_grid
 from tiewise.analysis.rerun.monotone_curve import MonotoneCurve
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.judgments import Qrels
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 RANGES, PER_RANGE = 8, 200
 #: Scores are compared where the curve is not flatter than this share of its usual slope: elsewhere scores saturate.
 MIN_SLOPE = 0.2
-#: Fewer distinct scores are no evidence of a grid.
-MIN_DISTINCT = 10
 
 
 class ScoreRange(NamedTuple):
@@ -55,7 +53,7 @@ class ScoreNoise(Result):
     >>> rng = np.random.default_rng(0)
     >>> score = rng.normal(size=(30, 40))
     >>> first, second = (
-    ...     {f"q{i}": {f"d{j}": x for j, x in enumerate(row)} for i, row in enumerate(score + rng.normal(0, 0.01, (30, 40)))}
+    ...     {f"q{i}": {f"d{j}": rng.normal(x, 0.01) for j, x in enumerate(row)} for i, row in enumerate(score)}
     ...     for _ in range(2)
     ... )
     >>> found = tw.score_noise(first, second)
@@ -81,6 +79,11 @@ class ScoreNoise(Result):
     def std(self) -> float:
         """The standard deviation of the noise of one run: that of the residuals over √2, as both runs are noisy."""
         return float(self.residual_std / np.sqrt(2.0))
+
+    @property
+    def residuals(self) -> tuple[Floats, Floats]:
+        """The first run's score of each document that was compared, and its residual."""
+        return self._score, self._residual
 
     @property
     def moves(self) -> bool:
@@ -109,8 +112,7 @@ class ScoreNoise(Result):
         return f"<ScoreNoise: {self.sentence}>"
 
     def _document(self, view: View) -> dict[str, Any]:
-        names = ("queries", "documents", "left_out", "reorders", "resolves", "is_coarser", "grids", "residual_std", "std")
-        found = {name: getattr(self, name) for name in names}
+        found = {name: getattr(self, name) for name in NOISE_KEYS}
         return found | {"grids": list(self.grids), "by_score": [one._asdict() for one in self.by_score]}
 
     def _section(self, view: View) -> Section:
@@ -125,6 +127,21 @@ class ScoreNoise(Result):
         rows = [(f"{one.low:.4g}", f"{one.high:.4g}", f"{one.documents:,}", f"{one.std:.2g}") for one in self.by_score]
         left = f"{count_noun(self.left_out, 'document')} left out: below the upper half of a list, or in one run alone."
         return Section([Table(columns, rows), self.sentence, *([left] if self.left_out else [])], "Noise of scores")
+
+
+#: The keys of the JSON document, and what they hold.
+NOISE_KEYS = {
+    "queries": "queries with documents that were compared",
+    "documents": "documents whose two scores were compared",
+    "left_out": "documents below the upper half of a list, in one run alone, or where scores saturate",
+    "reorders": "whether a pair of documents has another order in the second run",
+    "resolves": "whether documents that the first run ties differ in the second",
+    "is_coarser": "whether the scores of the first run lie on a coarser grid than those of the second",
+    "grids": "the grids of the two runs' scores; `unknown` of fewer than ten distinct scores",
+    "residual_std": "the standard deviation of the second score less the curve of the first, in the first's unit",
+    "std": "the standard deviation of the noise of one run: that of the residuals over √2",
+    "by_score": "the same by ranges of the first run's score: `low`, `high`, `documents`, `std`",
+}
 
 
 def score_noise(first: RunLike, second: RunLike) -> ScoreNoise:
@@ -207,7 +224,7 @@ class _Pairs(NamedTuple):
 
     def take(self, kept: Any) -> _Pairs:
         """Some of the documents."""
-        return _Pairs(*(column[kept] for column in self[:4]), self.documents)
+        return _Pairs(self.query[kept], self.first[kept], self.second[kept], self.is_upper[kept], self.documents)
 
 
 def _above(run: Run) -> Codes:
