@@ -4,6 +4,7 @@ A replicate is the same system scored again. One run gets a band from a few quer
 all further replicates lie in it or not. Averages are over the calibrations whose band is not refused.
 
 python -m experiments.rerun rounding VECTORS.safetensors QRELS        replicates by stochastic rounding of vectors
+python -m experiments.rerun logits TENSORS.safetensors               one model at batch sizes 16 and 128
 python -m experiments.rerun make QUERIES.jsonl DOCS.jsonl QRELS OUT   runs at several batch sizes (on CUDA: kernels)
 python -m experiments.rerun runs QRELS RUN...                         replicates that were made before
 """
@@ -25,7 +26,7 @@ MEASURES = ("nDCG@10", "RR@10", "AP", "P@5")
 STEPS = (2.0**-10, 2.0**-7, 2.0**-5)
 CANDIDATES, TWICE = 200, 20  # documents of a list, and queries scored twice
 #: Batch sizes, and on CUDA the kernels of attention, each of which makes one replicate.
-BATCHES, KERNELS = (1, 4, 16, 64, 128), ("math", "flash", "efficient", "cudnn")
+BATCHES, KERNELS = (128, 32, 8, 3, 1), ("math", "flash", "efficient", "cudnn")
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -106,6 +107,44 @@ def of_runs(options: argparse.Namespace) -> None:
     show(f"{len(runs)} runs", found)
 
 
+def of_logits(options: argparse.Namespace) -> None:
+    """One model at two batch sizes: whether the number of one lies in the band of the other."""
+    from safetensors.torch import load_file
+
+    tensors = {name: one.double().numpy() for name, one in load_file(options.tensors).items()}
+    query, label, rng = tensors["query"].astype(int), tensors["label"], np.random.default_rng(0)
+    docs = np.arange(len(query))
+    judged = [one for one in np.unique(query) if 0 < label[query == one].sum() < (query == one).sum()]
+    kept = np.isin(query, judged)
+    qrels = tw.Qrels.from_columns(query[kept], docs[kept], label[kept])
+    for precision in ("fp16", "bf16"):
+        logits = [tensors[f"{precision}_bs{batch}_logits"] for batch in (16, 128)]
+        scores = [one[:, 1] - one[:, 0] if one.ndim == 2 and one.shape[1] == 2 else one.ravel() for one in logits]
+        runs = [tw.Run.from_columns(query[kept], docs[kept], one[kept]) for one in scores]
+        held: dict[str, list[bool]] = {name: [] for name in MEASURES}
+        differences = dict.fromkeys(MEASURES, 0.0)
+        for number in range(options.calibrations):
+            run, other = runs if number % 2 else runs[::-1]
+            few = rng.choice(np.array(qrels.queries), TWICE, replace=False).tolist()
+            value = tw.evaluate(qrels, other, MEASURES, complete=True)
+            again = other.select_queries(few)
+            report = tw.evaluate(qrels, run, MEASURES, rerun=again, complete=True, seed=number)
+            for name in MEASURES:
+                band, seen = report[name].rerun, value[name].expected
+                differences[name] = abs(seen - report[name].expected)
+                if band is not None:
+                    held[name].append(band.low - 1e-12 <= seen <= band.high + 1e-12)
+        found = {
+            name: (
+                float(np.mean(held[name])) if held[name] else None,
+                1 - len(held[name]) / options.calibrations,
+                differences[name],
+            )
+            for name in MEASURES
+        }
+        show(f"{precision}, batch sizes 16 and 128", found)
+
+
 def make(options: argparse.Namespace) -> None:
     """Vectors of the same model, once for each batch size and kernel, as runs."""
     import torch
@@ -124,6 +163,7 @@ def make(options: argparse.Namespace) -> None:
     ]
     dtype = getattr(torch, options.dtype)
     model = SentenceTransformer(options.model, device=options.device, model_kwargs={"torch_dtype": dtype})
+    model.max_seq_length = options.tokens
     qrels, chosen = tw.read_qrels(options.qrels), None
     options.out.mkdir(parents=True, exist_ok=True)
     for kernel in KERNELS if options.device == "cuda" else ("default",):
@@ -155,6 +195,9 @@ def main() -> None:
     made.add_argument("runs", nargs="+")
     made.add_argument("--complete", action="store_true")
     made.set_defaults(run=of_runs)
+    logits = commands.add_parser("logits")
+    logits.add_argument("tensors")
+    logits.set_defaults(run=of_logits)
     maker = commands.add_parser("make")
     maker.add_argument("queries", help="JSON lines with a text each")
     maker.add_argument("docs")
@@ -163,6 +206,7 @@ def main() -> None:
     maker.add_argument("--model", default="sentence-transformers/all-MiniLM-L6-v2")
     maker.add_argument("--device", default="cpu")
     maker.add_argument("--dtype", default="bfloat16")
+    maker.add_argument("--tokens", type=int, default=256)
     maker.set_defaults(run=make)
     options = parser.parse_args()
     options.run(options)

@@ -187,9 +187,10 @@ class NoiseEffects:
         assert noise is not None and value is not None
         shift, half = sample.mean - value, half_width(sample.std)
         if abs(shift) > sample.std + ATOL:
+            numbers = _digits(sample.std)
             return None, (
-                f"the noise of the scores is too large for a band: under it the value moves by {shift:+.2g} on "
-                f"average, by ±{sample.std:.2g} at random"
+                "the noise of the scores is too large for a band: under it the value moves by "
+                f"{numbers.signed(shift)} on average, by ±{numbers.number(sample.std)} at random"
             )
         second = None if self._second is None else self._second.estimates([measure])[measure].mean().expected
         how = (
@@ -233,7 +234,7 @@ class NoiseEffects:
             band = mean.rerun
             if band is None:
                 continue
-            numbers = _digits(band)
+            numbers = _digits(max(band.high - band.low, abs(band.difference or 0.0)))
             twice = count_noun(band.queries, "query", "queries")
             if band.low == band.high:
                 return (
@@ -300,7 +301,6 @@ def _summarize(each: list[Floats], found: Estimates) -> _Sample:
     return _Sample(mean, std, std / n**0.5, std * float(np.sqrt(max(fourth - (n - 3) / (n - 1), 0.0) / n)) / 2)
 
 
-def _digits(band: Rerun) -> NumberFormat:
-    """Enough digits to tell the ends of a band apart."""
-    width = max(band.high - band.low, abs(band.difference or 0.0))
+def _digits(width: float) -> NumberFormat:
+    """Enough digits to tell numbers apart that differ by so much."""
     return NumberFormat(int(np.clip(np.ceil(-np.log10(width)) + 1, 4, 8)) if width else 4, leading_zero=False)
