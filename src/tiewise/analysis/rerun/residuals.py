@@ -7,7 +7,7 @@ one run is a residual over √2.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -61,8 +61,6 @@ class ScoreNoise(Result):
     (30, 600, True, 0.01)
     """
 
-    _schema = "tiewise/score_noise/1"
-
     queries: int  #: queries with documents that were compared
     documents: int  #: documents whose two scores were compared
     left_out: int  #: documents below the upper half of a list, in one run alone, or where scores saturate
@@ -112,8 +110,9 @@ class ScoreNoise(Result):
         return f"<ScoreNoise: {self.sentence}>"
 
     def _document(self, view: View) -> dict[str, Any]:
-        found = {name: getattr(self, name) for name in NOISE_KEYS}
-        return found | {"grids": list(self.grids), "by_score": [one._asdict() for one in self.by_score]}
+        found = {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
+        by_score = [one._asdict() for one in self.by_score]
+        return found | {"std": self.std, "grids": list(self.grids), "by_score": by_score}
 
     def _section(self, view: View) -> Section:
         from tiewise.results.model import Column, Section, Table
@@ -127,21 +126,6 @@ class ScoreNoise(Result):
         rows = [(f"{one.low:.4g}", f"{one.high:.4g}", f"{one.documents:,}", f"{one.std:.2g}") for one in self.by_score]
         left = f"{count_noun(self.left_out, 'document')} left out: below the upper half of a list, or in one run alone."
         return Section([Table(columns, rows), self.sentence, *([left] if self.left_out else [])], "Noise of scores")
-
-
-#: The keys of the JSON document, and what they hold.
-NOISE_KEYS = {
-    "queries": "queries with documents that were compared",
-    "documents": "documents whose two scores were compared",
-    "left_out": "documents below the upper half of a list, in one run alone, or where scores saturate",
-    "reorders": "whether a pair of documents has another order in the second run",
-    "resolves": "whether documents that the first run ties differ in the second",
-    "is_coarser": "whether the scores of the first run lie on a coarser grid than those of the second",
-    "grids": "the grids of the two runs' scores; `unknown` of fewer than ten distinct scores",
-    "residual_std": "the standard deviation of the second score less the curve of the first, in the first's unit",
-    "std": "the standard deviation of the noise of one run: that of the residuals over √2",
-    "by_score": "the same by ranges of the first run's score: `low`, `high`, `documents`, `std`",
-}
 
 
 def score_noise(first: RunLike, second: RunLike) -> ScoreNoise:
