@@ -2,10 +2,10 @@
 
     python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
-The comparison is of two runs of a million rows; all pairs are those of 200 runs in memory; RBO is that of the first lists
-of two runs, from their scores, and by the package rbo from lists that were sorted before; audit and rows for each query are
-of the large shapes. Such a process first does the same with a small run, so imports do not count. Reports are on ten
-systems with 1,000 queries each, and on fifty; imports count there, as in the command.
+The comparison is of two runs of a million rows; all pairs are those of 200 runs in memory. RBO is that of the first
+lists of two runs, from their scores, and by the package rbo from lists that were sorted before. Audit and rows for each
+query are of the large shapes. Such a process first does the same with a small run, so imports do not count. Reports are
+on ten systems with 1,000 queries each, and on fifty; imports count there, as in the command.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ import tiewise as tw
 from tiewise.analysis.auditing import GRADES, LIBRARIES, Effect, even_steps
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
 from tiewise.analysis.auditing.consequences import grade_ties
-from tiewise.analysis.auditing.grids import GRIDS, DecimalGrid
 from tiewise.analysis.auditing.quantization import infer_score_grid
+from tiewise.analysis.grids import GRIDS, DecimalGrid
 from tiewise.cli.conditions import FACTS, Condition
 from tiewise.cli.output import render
 from tiewise.errors import InputError

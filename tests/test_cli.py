@@ -113,6 +113,11 @@ def test_tsv_has_stable_columns(tiewise):
         "extremes_method": "exact",
         "std_method": "exact",
         "standard_error": "",
+        "rerun_low": "",
+        "rerun_high": "",
+        "rerun_std": "",
+        "noise_expected": "",
+        "noise_std": "",
     }
     assert float(row["std"]) == pytest.approx(0.125)
 
@@ -121,7 +126,8 @@ def test_column_names():
     assert (
         " ".join(REPORT_COLUMNS)
         == "run measure query expected ci_low ci_high minimum maximum std oblivious bias range z residual cut_lower "
-        "cut_upper expected_method extremes_method std_method standard_error"
+        "cut_upper expected_method extremes_method std_method standard_error rerun_low rerun_high rerun_std "
+        "noise_expected noise_std"
     )
     assert " ".join(TOOL_COLUMNS) == "run measure tool version value bias note"
 

@@ -20,6 +20,8 @@ from tiewise.analysis.protocols import Row as Row
 from tiewise.analysis.protocols import protocol as protocol
 from tiewise.analysis.reports import Provenance as Provenance
 from tiewise.analysis.reports import Report as Report
+from tiewise.analysis.rerun import ScoreNoise as ScoreNoise
+from tiewise.analysis.rerun import score_noise as score_noise
 from tiewise.analysis.unjudged_bounds import Unjudged as Unjudged
 from tiewise.analysis.unjudged_bounds import unjudged as unjudged
 from tiewise.data.judgments import Qrels as Qrels
@@ -49,6 +51,8 @@ from tiewise.metrics.names import measure as measure
 from tiewise.metrics.names import measures as measures
 from tiewise.metrics.names import parse as parse
 from tiewise.metrics.names import parse_all as parse_all
+from tiewise.metrics.noise import Noise as Noise
+from tiewise.metrics.noise import Rerun as Rerun
 from tiewise.page import write_page as write_page
 from tiewise.rankings.alignment import rba as rba
 from tiewise.rankings.correlation import tau as tau

@@ -35,6 +35,8 @@ def evaluate(
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     *,
     input_columns: str | Sequence[str] | None = None,
+    rerun: RunLike | tuple[RunLike, RunLike] | None = None,
+    noise: float | str | None = None,
     **options: Unpack[OptionNames],
 ) -> Report:
     """A `Report` of the measures of a run, each exact over all orders of its tied documents.
@@ -44,6 +46,10 @@ def evaluate(
     measures, judgments are ``{query: {document: {subtopic: label}}}`` or ``read_qrels(path, kind="diversity")``.
 
     - `input_columns`: the columns of the run's file, if it does not say itself which is which: "query,doc,score".
+    - `rerun`: a second run of the same system (another batch size, GPU, kernel or seed), also of some queries alone, or
+      a pair of two such runs of other queries. Then ``report["nDCG@10"].rerun`` is the `Rerun` band.
+    - `noise`: the standard deviation of normal noise, or ``"uniform:0.001"`` for half the width of uniform noise. Then
+      ``report["nDCG@10"].noise`` is what such `Noise` would do to the mean: for study, not for claims.
     {options}
 
     >>> import tiewise as tw
@@ -61,6 +67,8 @@ def evaluate(
     source = as_source(run, format=column_format(None, input_columns))
     check_not_swapped(qrels, run, judged)
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
+    if rerun is not None or noise is not None:
+        report = report.with_noise(rerun=rerun, noise=noise)
     if note := report.cut_note:
         warnings.warn(note, CutWarning, stacklevel=2)
     return report

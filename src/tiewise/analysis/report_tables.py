@@ -49,6 +49,11 @@ REPORT_COLUMNS = {
     "extremes_method": "how `minimum` and `maximum` were found: `exact`, `bound` or `sampled`",
     "std_method": "how `std` was found: `exact` or `sampled`",
     "standard_error": "the standard error of `expected`, if that was sampled",
+    "rerun_low": "the rerun band: the lowest that the same system scored again would print (95%)",
+    "rerun_high": "the highest",
+    "rerun_std": "the standard deviation of the mean over the noise of one run",
+    "noise_expected": "the mean under noise of a given size (`noise=` in Python)",
+    "noise_std": "the standard deviation of the mean under that noise",
 }
 
 EXPLANATION = (
@@ -116,7 +121,8 @@ class Reports(Result, dict[str, Report]):
         if not by_measure and table_width(table) > view.width:
             table = self._table(view, by_measure=True)
         sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
-        parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *([sentence] if sentence else [])]
+        again = [report.rerun_sentence for report in self.values()] if view.summary else []
+        parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *filter(None, [sentence, *again])]
         if view.explain:
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
             known = {name: report for name, report in self.items() if report._knows_tools}  # not of tie groups
@@ -147,6 +153,8 @@ class Reports(Result, dict[str, Report]):
             words.append(f"±95%: other queries (two runs: {spell_command('compare')})")
         if "ties" in names and any(str(value) != "same" for value in table.values("ties")):
             words.append("by tie order: lowest – highest")
+        if "rerun" in names:
+            words.append("rerun ±: the same system scored again (95%)")
         if words:
             yield " · ".join(words)
 
@@ -250,6 +258,9 @@ def _flatten(estimate: Estimate) -> dict[str, Any]:
     plain = estimate.to_dict()
     for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
         plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))
+    for name, parts in (("rerun", ("low", "high", "std")), ("noise", ("expected", "std"))):
+        found = plain.pop(name) or {}
+        plain |= {f"{name}_{part}": found.get(part) for part in parts}
     return plain | {f"{name}_method": word for name, word in estimate.method.items()}
 
 

@@ -43,6 +43,7 @@ from tiewise.ties.orders import name_order
 
 if TYPE_CHECKING:
     from tiewise.analysis.report_tables import Reports
+    from tiewise.analysis.rerun.bands import NoiseEffects
     from tiewise.results.model import Section, Table
 
 #: From here on, an order is so far from random that it may depend on the labels.
@@ -84,12 +85,23 @@ class Report(Result):
 
     _schema = "tiewise/evaluation/1"
 
-    def __init__(self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates]):
-        self._evaluation, self._estimates = evaluation, estimates
+    def __init__(
+        self, evaluation: Evaluation, estimates: Mapping[Measure, Estimates], effects: NoiseEffects | None = None
+    ):
+        self._evaluation, self._estimates, self._effects = evaluation, estimates, effects
 
     @cached_property
     def _means(self) -> dict[Measure, Estimate]:
-        return {measure: found.mean() for measure, found in self._estimates.items()}
+        means = {measure: found.mean() for measure, found in self._estimates.items()}
+        return means if self._effects is None else self._effects.add_to(self._estimates, means)
+
+    def with_noise(self, *, rerun: Any = None, noise: Any = None) -> Report:
+        """The same report with what noise of the scores does: `rerun` and `noise` are those of `evaluate`."""
+        from tiewise.analysis.rerun.bands import NoiseEffects
+
+        report = Report(self._evaluation, self._estimates, NoiseEffects(self._evaluation, rerun=rerun, noise=noise))
+        _ = report._means  # now: later the runs may have changed
+        return report
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -134,7 +146,7 @@ class Report(Result):
         P@1 0.5000 [0.0000, 1.0000]
         P@2 0.5000
         """
-        return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)))
+        return Report(self._evaluation, self._evaluation.estimates(resolve_measures(measures)), self._effects)
 
     def select(self, measures: MeasureLike | Iterable[MeasureLike]) -> Report:
         """The same report with some of its measures: notes are about these alone.
@@ -143,9 +155,8 @@ class Report(Result):
         >>> evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.1}}, ["RR", "AP"]).select("RR").measures
         (RR,)
         """
-        return Report(
-            self._evaluation, {(one := self._known(measure)): self._estimates[one] for measure in parse_all(measures)}
-        )
+        some = {(one := self._known(measure)): self._estimates[one] for measure in parse_all(measures)}
+        return Report(self._evaluation, some, self._effects)
 
     @property
     def _options(self) -> Options:
@@ -191,6 +202,11 @@ class Report(Result):
         'Ties move RR: report .750 and its range, .500 to 1.000.'
         """
         return self._shown.sentence(View().numbers)
+
+    @property
+    def rerun_sentence(self) -> str:
+        """What this run would print if it were scored again; empty without a rerun band."""
+        return "" if self._effects is None else self._effects.sentence(self._means)
 
     # -- what stands behind it --------------------------------------------------------------------------------
 
@@ -366,6 +382,8 @@ class Report(Result):
                 "the second column of their file the subtopic?"
             )
         notes.extend(method_notes({str(measure): mean for measure, mean in self._means.items()}))
+        if self._effects is not None:
+            notes.extend(self._effects.notes(self._means))
         return notes
 
     def _has_lost_labels(self, measure: Measure) -> bool:

@@ -33,6 +33,7 @@ EXAMPLES = (
 @options.runs
 @option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.")
 @option("--reference RUN", MEASURES, "The run that these should rank like, such as the scores in float32.")
+@option("--rerun SECOND", MEASURES, "The same system scored again: show the noise of the scores.")
 @options.measures()
 @options.fail_if(
     "'tied_share > 0.1', 'cut_lists > 0', 'changes_winner' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' "
@@ -68,6 +69,7 @@ def audit(
     output: Output,
     *,
     reference: Path | None,
+    rerun: Path | None,
     cutoffs: Sequence[int],
     library: Any,
     **evaluation: Any,
@@ -79,6 +81,8 @@ def audit(
     """
     if selection.measures and inputs.qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
+    if rerun is not None and len(inputs.runs) > 1:
+        raise InputError(f"--rerun is a second run of one system. Here are {len(inputs.runs)} runs: audit each alone.")
     conditions = selection.conditions(facts=FACTS)
     chosen = selection.resolve(DEFAULT_MEASURES, conditions)
     checks: dict[tw.Measure, list[float]] = {}
@@ -88,6 +92,7 @@ def audit(
         judged = None if inputs.qrels is None else inputs.read_qrels()
         runs = inputs.read_runs(quiet=output.quiet, hashed=output.format == "json")  # JSON shows the hash
         other = None if reference is None else tw.read_run(reference)
+        again = None if rerun is None else tw.read_run(rerun)
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
         if judged is not None and len(runs) > 1 and compared:
@@ -97,6 +102,7 @@ def audit(
                 run,
                 qrels=judged,
                 reference=other,
+                rerun=again,
                 measures=chosen,
                 cutoffs=cutoffs or CUTOFFS,
                 library=library,

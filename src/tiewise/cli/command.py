@@ -49,7 +49,7 @@ class Number(click.FloatRange):
 PATH, NOT_NEGATIVE = click.Path(path_type=Path, readable=False), WholeNumber(min=0)
 
 #: The types of values, by how help calls them; any other is a text.
-TYPES: dict[str, Any] = dict.fromkeys(["FILE", "FILE.json", "QRELS", "RUN"], InputPath())
+TYPES: dict[str, Any] = dict.fromkeys(["FILE", "FILE.json", "QRELS", "RUN", "SECOND"], InputPath())
 TYPES |= {"N": WholeNumber(min=1), "RANK": WholeNumber(min=1), "NUMBER": float}
 
 

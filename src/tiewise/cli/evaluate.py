@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import click
@@ -32,6 +33,7 @@ EXAMPLES = (
     "tiewise evaluate qrels.txt run.trec --qrels-kind diversity -m alpha_nDCG@20",
     "tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto",
     "tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01'",
+    "tiewise evaluate qrels.txt run.trec --rerun again.trec",
 )
 
 
@@ -45,6 +47,13 @@ EXAMPLES = (
 )
 @options.evaluation
 @options.EVALUATION["seed"]
+@option(
+    "--rerun SECOND",
+    TIES,
+    "The same system scored again (another batch size, GPU or kernel), or some queries of it: show how far scoring "
+    "again moves the measures. Give it twice for a pair of runs of other queries.",
+    multiple=True,
+)
 @option("-c", INPUT, "The same as --missing zero, as in trec_eval.", into="count_missing")
 @options.formats
 @option("--tools", TIES, "Show what each known tool prints for the run.")
@@ -73,6 +82,7 @@ def evaluate(
     selection: Selection,
     output: Output,
     *,
+    rerun: Sequence[Path],
     count_missing: bool,
     tools: bool,
     engine: str,
@@ -93,6 +103,9 @@ def evaluate(
         raise InputError(f"--tools has one value for each tool and measure: leave out {other}.")
     if address is not None and engine != "ray":
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
+    if len(rerun) > 2 or (rerun and (len(inputs.runs) > 1 or engine == "ray")):
+        given = f"{len(rerun)} files" if len(rerun) > 2 else "several runs, or shards"
+        raise InputError(f"--rerun is for one run: a second run of it, or a pair of runs. Here are {given}.")
     conditions = selection.conditions()
     chosen, checked = selection.resolve(DEFAULT_MEASURES), selection.resolve(DEFAULT_MEASURES, conditions)
     if inputs.input_format == "beir":  # a format of judgments
@@ -106,7 +119,9 @@ def evaluate(
             with progress("runs", quiet=output.quiet) as callback:
                 for name, path in inputs.files.items():
                     run = inputs.open_run(path)
-                    found[name] = tw.evaluate(judged, run, checked, **evaluation)
+                    again: Any = [inputs.open_run(one) for one in rerun]
+                    second = tuple(again) if len(again) == 2 else again[0] if again else None
+                    found[name] = tw.evaluate(judged, run, checked, rerun=second, **evaluation)
                     if callback is not None:
                         callback(len(found), len(inputs.runs))
     reports = Reports({name: report.select(chosen) for name, report in found.items()})

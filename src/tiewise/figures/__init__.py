@@ -10,6 +10,7 @@ from tiewise.figures.forests import forest, forest_rows
 from tiewise.figures.protocols import losses
 from tiewise.figures.query_differences import differences
 from tiewise.figures.rankings import rba_range
+from tiewise.figures.score_residuals import residuals
 from tiewise.figures.theme import save
 from tiewise.figures.tie_group_sizes import group_sizes
 
@@ -21,5 +22,6 @@ __all__ = [
     "group_sizes",
     "losses",
     "rba_range",
+    "residuals",
     "save",
 ]

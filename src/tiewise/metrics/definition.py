@@ -187,6 +187,10 @@ class Measure:
         """What a gain counts at a rank when `seen` documents with a gain stand above it. Here: 1."""
         return np.ones_like(rank)
 
+    def passing(self, gain: Floats) -> Floats | None:
+        """By what a document multiplies all terms below it, if the reader may stop at it. Here: None, by nothing."""
+        return None
+
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         """What the sum is divided by, for each query; 0 makes the value 0. Here: 1."""
         return np.ones(q.n_queries)

@@ -1,13 +1,14 @@
 """`Estimate`: a measure's value over all orders of the tied documents; `Estimates`: one for each query.
 
-Four uncertainties have four names and are never merged: range and std (the order of ties), cut (a list that ends
-inside a tie group), residual (what was not judged or not seen), and ci (which queries were sampled).
+Five uncertainties have five names and are never merged: range and std (the order of ties), cut (a list that ends
+inside a tie group), residual (what was not judged or not seen), ci (which queries were sampled), and rerun (the same
+system scored again).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields, replace
+from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
 from functools import partial
 from itertools import compress
 from math import exp, inf, isfinite, isnan
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation, sum_over_queries
+from tiewise.metrics.noise import Noise, Rerun
 from tiewise.metrics.student import t_quantile
 from tiewise.results.base import Result
 from tiewise.results.view import View
@@ -129,6 +131,8 @@ class Estimate(Result):
     measure: str | None = None
     method: Method = EXACT_METHOD  #: how expected, extremes and std were found: exact, bound or sampled
     standard_error: float | None = None  #: of `expected`, if that was sampled
+    rerun: Rerun | None = None  #: what the same system scored again would print, of a mean with `rerun=`
+    noise: Noise | None = None  #: what noise of a given size would do, of a mean with `noise=`
     _over_queries: OverQueries | None = None
 
     @property
@@ -188,6 +192,8 @@ class Estimate(Result):
         plain["ci"] = None if self.ci is None else list(self.ci)
         plain["cut"] = None if self.cut is None else list(self.cut)
         plain["method"] = dict(self.method)
+        for name, found in (("rerun", self.rerun), ("noise", self.noise)):
+            plain[name] = None if found is None else asdict(found)
         return plain | {"range": self.range, "bias": self.bias, "z": self.z}
 
     def __format__(self, spec: str) -> str:

@@ -6,6 +6,7 @@ A statistic that comes from random orders has ~ before it, and a bound on the lo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -27,6 +28,7 @@ STATISTICS = {
     "z": ("z", False),
     "residual": ("residual", False),
     "cut": ("if cut", False),
+    "rerun": ("rerun ±", True),
 }
 
 
@@ -122,7 +124,22 @@ def statistic_cells(estimate: Any, numbers: NumberFormat, *, is_count: bool = Fa
     cells["ci"] = Cell("" if estimate.half_width is None else numbers.number(estimate.half_width))
     cells["ties"] = Cell(format_ties(estimate, numbers, measured))
     cells["cut"] = Cell("" if estimate.cut is None else " – ".join(map(numbers.number, estimate.cut)))
+    band = estimate.rerun
+    cells["rerun"] = Cell("" if band is None else _format_half_width(band.half_width, numbers))
     return [cells[name] for name in STATISTICS]
+
+
+def _format_half_width(width: float, numbers: NumberFormat) -> str:
+    """Half the width of a rerun band, with as many digits as it takes to see it.
+
+    >>> short = NumberFormat(3, leading_zero=False)
+    >>> _format_half_width(0.0042, short), _format_half_width(0.00042, short), _format_half_width(0.0, short)
+    ('.004', '.0004', '0')
+    """
+    if not width:
+        return "0"
+    digits = max(numbers.digits, min(-math.floor(math.log10(width)), 6))
+    return replace(numbers, digits=digits).number(width)
 
 
 def drop_empty(table: Table, view: View) -> Table:

@@ -24,6 +24,7 @@ from tiewise.analysis.measuring import resolve_measures
 from tiewise.analysis.options import Missing, OptionNames
 from tiewise.analysis.report_tables import REPORT_COLUMNS
 from tiewise.analysis.reports import Report
+from tiewise.analysis.rerun.residuals import ScoreNoise, compare_scores
 from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
 from tiewise.io import as_qrels, as_run
@@ -62,6 +63,7 @@ def audit(
     *,
     qrels: QrelsLike | None = None,
     reference: RunLike | None = None,
+    rerun: RunLike | None = None,
     vectors: Any = None,
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     cutoffs: Iterable[int] = CUTOFFS,
@@ -81,6 +83,8 @@ def audit(
       knows the labels.
     - `reference`: the run that this one should equal, such as its scores in float32. It shows how far the order
       differs.
+    - `rerun`: the same system scored again, perhaps some queries of it. It shows the noise of the scores, which
+      High-Precision Scoring does not remove.
     - `vectors`: the documents' vectors, ``{document: vector}`` or ``(ids, matrix)``. They distinguish identical
       documents from ties made by rounding.
     - `measures`: the measures to compute with judgments, as `evaluate` takes them.
@@ -127,6 +131,7 @@ def audit(
         options = OptionNames(**options, oblivious=None)
         its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
         fidelity = measure_fidelity(rows, other.rows(), report, its_report)
+    noise = None if rerun is None else compare_scores(rows, _as_source(rerun, edits).rows())
     effects = None if report is None else measure_effects(report)
     reversals = () if report is None else find_reversals(report, pairs, limits)
     grade, verdict, advice = decide_verdict(evidence, across, effects, reversals, fidelity, library)
@@ -175,6 +180,7 @@ def audit(
         inverted=fidelity.inverted if fidelity else None,
         rbo=fidelity.rbo if fidelity else None,
         tau=fidelity.tau if fidelity else None,
+        noise=noise,
         _trend=rows.trend(),
         _distances=distances,
     )
@@ -326,6 +332,7 @@ class Audit(Result):
     inverted: Annotated[float | None, "the share of pairs that the run orders the other way round than the reference"]
     rbo: Annotated[float | None, "the rank-biased overlap with the reference"]
     tau: Annotated[float | None, "Kendall's τ with the reference"]
+    noise: Annotated[ScoreNoise | None, "the noise of the scores, from the same system scored again; null without"]
 
     _trend: tuple[int, int, int, int, bool]
     _distances: bool

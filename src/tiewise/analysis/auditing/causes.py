@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from tiewise.analysis.auditing.even_steps import EvenSteps, find_even_steps
 from tiewise.analysis.auditing.gaps import BY_CHANCE, measure_small_gaps
-from tiewise.analysis.auditing.grids import MIN_DISTINCT, Grid
 from tiewise.analysis.auditing.quantization import ScoreGrid
 from tiewise.analysis.auditing.tie_statistics import Pile, TieStatistics
+from tiewise.analysis.grids import MIN_DISTINCT, Grid
 from tiewise.caching import cached_property
 from tiewise.results.wording import format_percent
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.auditing.grids import FLOAT32
 from tiewise.analysis.auditing.tie_statistics import TieStatistics
+from tiewise.analysis.grids import FLOAT32
 from tiewise.data.columns import Codes, Floats
 
 BY_CHANCE = 0.6  # from this share of the expected small gaps on, rounding did not make the ties

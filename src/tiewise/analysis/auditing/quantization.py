@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.auditing.grids import (
+from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Preimage, Transformation
+from tiewise.analysis.grids import (
     FLOAT32,
     GRIDS,
     LOW_PRECISION,
@@ -27,7 +28,6 @@ from tiewise.analysis.auditing.grids import (
     nearest_float32,
     subsample,
 )
-from tiewise.analysis.auditing.transformations import TRANSFORMATIONS, Preimage, Transformation
 from tiewise.data.columns import Codes, Floats
 from tiewise.results.wording import capitalize_first, format_percent
 

@@ -196,6 +196,8 @@ class _OneAudit:
             yield measure.name, self._value(measure)
         if audit.fidelity is not None:
             yield "faithful", audit.fidelity.describe(self.numbers)
+        if audit.noise is not None:
+            yield "scored again", audit.noise.sentence
         if audit.advice is not None:
             yield "do", audit.advice.text
             yield from (("", line.partition("  #")[0]) for line in list(audit.advice.code.values())[:1])
@@ -242,6 +244,8 @@ class _OneAudit:
             yield from ("", *audit.report.oblivious_by_tool()._section(self.view).parts)
         if audit.fidelity is not None:
             yield from ("", *audit.fidelity._section(self.view).parts)
+        if audit.noise is not None:
+            yield from ("", *audit.noise._section(self.view).parts)
         if audit.advice is not None and audit.advice.code:
             yield from ("", audit.advice.text)
             yield Code({LIBRARIES[library]: line for library, line in audit.advice.code.items()})

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.auditing.grids import BLOCK_SIZE, Grid
+from tiewise.analysis.grids import BLOCK_SIZE, Grid
 from tiewise.data.columns import Codes, Floats, project, sort_lists
 from tiewise.data.runs import Run
 

@@ -27,9 +27,15 @@ class _Cascade(OfGains):
     def gain(self, label: Floats) -> Floats:
         return exponential_gain(clip_labels(self.max, label, self)) / 2.0**self.max
 
+    def payoff(self, rank: Floats, seen: Floats) -> Floats:
+        return 1 / rank
+
+    def passing(self, gain: Floats) -> Floats:
+        return 1 - gain
+
     def terms(self, order: Order) -> Floats:
         gain = self.gain(order.label)
-        return gain * order.product_before(1 - gain) / order.rank
+        return gain * order.product_before(self.passing(gain)) * self.payoff(order.rank, order.rank)
 
     def law(self, block: GroupBlock) -> Law:
         reach = block.product_above(1 - self.gain(block.label))  # the chance to come as far as this group

@@ -1,0 +1,216 @@
+"""How often rerun bands hold what they promise: coverage on replicates of real systems, for the page on reruns.
+
+A replicate is the same system scored again. One run gets a band from a few queries of another replicate; the numbers of
+all further replicates lie in it or not. Averages are over the calibrations whose band is not refused.
+
+python -m experiments.rerun rounding VECTORS.safetensors QRELS        replicates by stochastic rounding of vectors
+python -m experiments.rerun logits TENSORS.safetensors               one model at batch sizes 16 and 128
+python -m experiments.rerun make QUERIES.jsonl DOCS.jsonl QRELS OUT   runs at several batch sizes (on CUDA: kernels)
+python -m experiments.rerun runs QRELS RUN...                         replicates that were made before
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tiewise as tw
+
+MEASURES = ("nDCG@10", "RR@10", "AP", "P@5")
+STEPS = (2.0**-10, 2.0**-7, 2.0**-5)
+CANDIDATES, TWICE = 200, 20  # documents of a list, and queries scored twice
+#: Batch sizes, and on CUDA the kernels of attention, each of which makes one replicate.
+BATCHES, KERNELS = (128, 32, 8, 3, 1), ("math", "flash", "efficient", "cudnn")
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+
+
+def candidates(scores: np.ndarray, qrels: tw.Qrels) -> np.ndarray:
+    """The best documents of each query and its relevant ones: the same in all replicates, (n_queries, n)."""
+    raised = scores.copy()
+    for query, document, label in qrels:
+        raised[int(query) - 1, int(document) - 1] += 1e3 * (label > 0)
+    return np.argsort(-raised, axis=1)[:, :CANDIDATES]
+
+
+def as_run(scores: np.ndarray, chosen: np.ndarray) -> tw.Run:
+    """A run of these documents; ids are row numbers from 1 on, as in Cranfield."""
+    n, width = chosen.shape
+    some = np.take_along_axis(scores, chosen, axis=1)
+    return tw.Run.from_columns(np.repeat(np.arange(n), width) + 1, chosen.ravel() + 1, some.ravel())
+
+
+def rounded(vectors: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
+    """Vectors rounded up or down at random, so that the mean is right."""
+    return np.floor(vectors / step + rng.random(vectors.shape)) * step
+
+
+def coverage(qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int, *, complete: bool) -> dict[str, Any]:
+    """By measure: the share of other runs within the band, the share of bands refused, the std of a difference."""
+    rng, values = np.random.default_rng(1), {}
+    for place, run in enumerate(runs):
+        report = tw.evaluate(qrels, run, MEASURES, complete=complete)
+        values[place] = [report[name].expected for name in MEASURES]
+    table = np.array([values[place] for place in range(len(runs))])  # (n_runs, n_measures)
+    held: dict[str, list[float]] = {name: [] for name in MEASURES}
+    for number in range(calibrations):
+        first, second = rng.choice(len(runs), 2, replace=False)
+        few = rng.choice(np.array(qrels.queries), min(TWICE, len(qrels.queries)), replace=False).tolist()
+        again = runs[second].select_queries(few)
+        report = tw.evaluate(qrels, runs[first], MEASURES, rerun=again, complete=complete, seed=number)
+        others = np.delete(table, [first, second], axis=0)
+        for column, name in enumerate(MEASURES):
+            band = report[name].rerun
+            if band is not None:
+                inside = (others[:, column] >= band.low - 1e-12) & (others[:, column] <= band.high + 1e-12)
+                held[name].append(float(inside.mean()))
+    spread = table.std(axis=0, ddof=1) * 2**0.5
+    return {
+        name: (float(np.mean(held[name])) if held[name] else None, 1 - len(held[name]) / calibrations, spread[column])
+        for column, name in enumerate(MEASURES)
+    }
+
+
+def show(heading: str, found: dict[str, Any]) -> None:
+    cells = (
+        f"{'–' if share is None else f'{share:.2f}'} (refused {refused:.0%}, std {spread:.4f})"
+        for share, refused, spread in found.values()
+    )
+    print(f"| {heading} | {' | '.join(cells)} |", flush=True)
+
+
+def of_rounding(options: argparse.Namespace) -> None:
+    from safetensors.numpy import load_file
+
+    vectors = {name: unit(one.astype(np.float64)) for name, one in load_file(options.vectors).items()}
+    qrels, rng = tw.read_qrels(options.qrels), np.random.default_rng(0)
+    queries, docs = vectors["queries"], vectors["docs"]
+    chosen = candidates(queries @ docs.T, qrels)
+    for step in STEPS:
+        runs = []
+        for _ in range(options.replicates):
+            runs.append(as_run(rounded(queries, step, rng) @ rounded(docs, step, rng).T, chosen))
+        show(f"rounded to 2^{np.log2(step):.0f}", coverage(qrels, runs, options.calibrations, complete=True))
+
+
+def of_runs(options: argparse.Namespace) -> None:
+    runs = [tw.read_run(path) for path in options.runs]
+    found = coverage(tw.read_qrels(options.qrels), runs, options.calibrations, complete=options.complete)
+    show(f"{len(runs)} runs", found)
+
+
+def of_logits(options: argparse.Namespace) -> None:
+    """One model at two batch sizes: whether the number of one lies in the band of the other."""
+    from safetensors.torch import load_file
+
+    tensors = {name: one.double().numpy() for name, one in load_file(options.tensors).items()}
+    query, label, rng = tensors["query"].astype(int), tensors["label"], np.random.default_rng(0)
+    docs = np.arange(len(query))
+    judged = [one for one in np.unique(query) if 0 < label[query == one].sum() < (query == one).sum()]
+    kept = np.isin(query, judged)
+    qrels = tw.Qrels.from_columns(query[kept], docs[kept], label[kept])
+    for precision in ("fp16", "bf16"):
+        logits = [tensors[f"{precision}_bs{batch}_logits"] for batch in (16, 128)]
+        scores = [one[:, 1] - one[:, 0] if one.ndim == 2 and one.shape[1] == 2 else one.ravel() for one in logits]
+        runs = [tw.Run.from_columns(query[kept], docs[kept], one[kept]) for one in scores]
+        held: dict[str, list[bool]] = {name: [] for name in MEASURES}
+        differences = dict.fromkeys(MEASURES, 0.0)
+        for number in range(options.calibrations):
+            run, other = runs if number % 2 else runs[::-1]
+            few = rng.choice(np.array(qrels.queries), TWICE, replace=False).tolist()
+            value = tw.evaluate(qrels, other, MEASURES, complete=True)
+            again = other.select_queries(few)
+            report = tw.evaluate(qrels, run, MEASURES, rerun=again, complete=True, seed=number)
+            for name in MEASURES:
+                band, seen = report[name].rerun, value[name].expected
+                differences[name] = abs(seen - report[name].expected)
+                if band is not None:
+                    held[name].append(band.low - 1e-12 <= seen <= band.high + 1e-12)
+        found = {
+            name: (
+                float(np.mean(held[name])) if held[name] else None,
+                1 - len(held[name]) / options.calibrations,
+                differences[name],
+            )
+            for name in MEASURES
+        }
+        show(f"{precision}, batch sizes 16 and 128", found)
+
+
+def make(options: argparse.Namespace) -> None:
+    """Vectors of the same model, once for each batch size and kernel, as runs."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    backends = {
+        "math": SDPBackend.MATH,
+        "flash": SDPBackend.FLASH_ATTENTION,
+        "efficient": SDPBackend.EFFICIENT_ATTENTION,
+        "cudnn": SDPBackend.CUDNN_ATTENTION,
+    }
+    texts = [
+        [json.loads(line)["text"] for line in Path(path).read_text().splitlines()]
+        for path in (options.queries, options.docs)
+    ]
+    dtype = getattr(torch, options.dtype)
+    model = SentenceTransformer(options.model, device=options.device, model_kwargs={"torch_dtype": dtype})
+    model.max_seq_length = options.tokens
+    qrels, chosen = tw.read_qrels(options.qrels), None
+    options.out.mkdir(parents=True, exist_ok=True)
+    for kernel in KERNELS if options.device == "cuda" else ("default",):
+        for batch in BATCHES:
+            try:
+                with nullcontext() if kernel == "default" else sdpa_kernel(backends[kernel]):
+                    both = [model.encode(one, batch_size=batch, convert_to_tensor=True) for one in texts]
+            except RuntimeError as error:  # a kernel that this model or device does not have
+                print(f"{kernel}, batch {batch}: {str(error).splitlines()[0]}")
+                continue
+            queries, docs = (unit(one.double().cpu().numpy()) for one in both)
+            scores = queries @ docs.T
+            chosen = candidates(scores, qrels) if chosen is None else chosen
+            tw.write_run(as_run(scores, chosen), options.out / f"{kernel}-{batch}.trec.gz")
+            print(f"{kernel}, batch {batch}: {scores.shape}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--calibrations", type=int, default=24)
+    commands = parser.add_subparsers(required=True)
+    rounding = commands.add_parser("rounding")
+    rounding.add_argument("vectors")
+    rounding.add_argument("qrels")
+    rounding.add_argument("--replicates", type=int, default=30)
+    rounding.set_defaults(run=of_rounding)
+    made = commands.add_parser("runs")
+    made.add_argument("qrels")
+    made.add_argument("runs", nargs="+")
+    made.add_argument("--complete", action="store_true")
+    made.set_defaults(run=of_runs)
+    logits = commands.add_parser("logits")
+    logits.add_argument("tensors")
+    logits.set_defaults(run=of_logits)
+    maker = commands.add_parser("make")
+    maker.add_argument("queries", help="JSON lines with a text each")
+    maker.add_argument("docs")
+    maker.add_argument("qrels")
+    maker.add_argument("out", type=Path)
+    maker.add_argument("--model", default="sentence-transformers/all-MiniLM-L6-v2")
+    maker.add_argument("--device", default="cpu")
+    maker.add_argument("--dtype", default="bfloat16")
+    maker.add_argument("--tokens", type=int, default=256)
+    maker.set_defaults(run=make)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()

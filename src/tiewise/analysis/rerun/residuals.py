@@ -1,0 +1,257 @@
+"""`score_noise`: how far the scores of two runs of one system differ, beyond a monotone change.
+
+A monotone change of the scores reorders nothing, so it is no noise. It is one smooth curve over all queries; a change
+by a constant in each query reorders nothing either. What remains are residuals. Both runs are noisy, so the noise of
+one run is a residual over √2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tiewise.analysis.grids import GRIDS, MIN_DISTINCT, find_grid
+from tiewise.analysis.rerun.monotone_curve import MonotoneCurve
+from tiewise.data.columns import Codes, Floats, positions
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
+from tiewise.errors import InputError
+from tiewise.io import as_run
+from tiewise.io.types import RunLike
+from tiewise.metrics.noise import NoiseLaw
+from tiewise.results.base import Result
+from tiewise.results.view import View
+from tiewise.results.wording import count_noun, list_examples
+from tiewise.ties.orders import group_rows
+
+if TYPE_CHECKING:
+    from tiewise.results.model import Section
+
+#: The ranges of the score for which there is a size of its own, and the fewest documents in one.
+RANGES, PER_RANGE = 8, 200
+#: Scores are compared where the curve is not flatter than this share of its usual slope: elsewhere scores saturate.
+MIN_SLOPE = 0.2
+
+
+class ScoreRange(NamedTuple):
+    """The noise of documents in a range of the score."""
+
+    low: float  #: the lowest score of the first run
+    high: float  #: the highest
+    documents: int
+    std: float  #: the standard deviation of the noise of one run
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreNoise(Result):
+    """The noise of the scores of one run, from two runs of the same system, in the unit of the first run's scores.
+
+    >>> import numpy as np, tiewise as tw
+    >>> rng = np.random.default_rng(0)
+    >>> score = rng.normal(size=(30, 40))
+    >>> first, second = (
+    ...     {f"q{i}": {f"d{j}": rng.normal(x, 0.01) for j, x in enumerate(row)} for i, row in enumerate(score)}
+    ...     for _ in range(2)
+    ... )
+    >>> found = tw.score_noise(first, second)
+    >>> found.queries, found.documents, found.reorders, round(found.std, 3)
+    (30, 600, True, 0.01)
+    """
+
+    queries: int  #: queries with documents that were compared
+    documents: int  #: documents whose two scores were compared
+    left_out: int  #: documents below the upper half of a list, in one run alone, or where scores saturate
+    reorders: bool  #: whether a pair of documents has another order in the second run
+    resolves: bool  #: whether documents that the first run ties differ in the second
+    is_coarser: bool  #: whether the scores of the first run lie on a coarser grid than those of the second
+    grids: tuple[str, str]  #: the grids of the two runs' scores
+    residual_std: float  #: the standard deviation of the residuals
+    by_score: tuple[ScoreRange, ...]  #: the noise by ranges of the first run's score, lowest first
+    _score: Floats
+    _residual: Floats
+
+    @property
+    def std(self) -> float:
+        """The standard deviation of the noise of one run: that of the residuals over √2, as both runs are noisy."""
+        return float(self.residual_std / np.sqrt(2.0))
+
+    @property
+    def residuals(self) -> tuple[Floats, Floats]:
+        """The first run's score of each document that was compared, and its residual."""
+        return self._score, self._residual
+
+    @property
+    def moves(self) -> bool:
+        """Whether there is noise: a pair of documents is reordered, or lower precision hides pairs."""
+        return self.reorders or (self.resolves and self.is_coarser)
+
+    @property
+    def law(self) -> NoiseLaw:
+        """The distribution of the noise of one run."""
+        return NoiseLaw.of_residuals(self._residual / np.sqrt(2.0), self._score, _count_ranges(len(self._score)))
+
+    @property
+    def plot(self) -> Any:
+        """The figure of this result: `residuals()`."""
+        return import_module("tiewise.figures.score_residuals").ScoreNoisePlots(self)
+
+    @property
+    def sentence(self) -> str:
+        """The size of the noise in a sentence."""
+        twice = f"{count_noun(self.queries, 'query', 'queries')} scored twice, {count_noun(self.documents, 'document')}"
+        if not self.reorders:
+            return f"Scored again, no pair of documents changes its order ({twice})."
+        return f"Scores of one run vary by ±{self.std:.2g} (standard deviation; {twice})."
+
+    def __repr__(self) -> str:
+        return f"<ScoreNoise: {self.sentence}>"
+
+    def _document(self, view: View) -> dict[str, Any]:
+        found = {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
+        by_score = [one._asdict() for one in self.by_score]
+        return found | {"std": self.std, "grids": list(self.grids), "by_score": by_score}
+
+    def _section(self, view: View) -> Section:
+        from tiewise.results.model import Column, Section, Table
+
+        columns = (
+            Column("low", "scores from", "right"),
+            Column("high", "to", "right"),
+            Column("documents", align="right"),
+            Column("std", "noise (std)", "right"),
+        )
+        rows = [(f"{one.low:.4g}", f"{one.high:.4g}", f"{one.documents:,}", f"{one.std:.2g}") for one in self.by_score]
+        left = f"{count_noun(self.left_out, 'document')} left out: below the upper half of a list, or in one run alone."
+        return Section([Table(columns, rows), self.sentence, *([left] if self.left_out else [])], "Noise of scores")
+
+
+def score_noise(first: RunLike, second: RunLike) -> ScoreNoise:
+    """The noise of scores, from two runs of the same system: another batch size, GPU, kernel or seed.
+
+    A monotone change of the scores is no noise, as it reorders nothing. Documents of the upper half of the shallower
+    list that both runs have are compared. `first` and `second` are anything that `evaluate` takes as a run.
+
+    >>> import tiewise as tw
+    >>> first = {"q": {"a": 3.0, "b": 2.0, "c": 1.0, "d": 0.5}}
+    >>> tw.score_noise(first, {"q": {"a": 9.0, "b": 4.0, "c": 1.0, "d": 0.25}})
+    <ScoreNoise: Scored again, no pair of documents changes its order (1 query scored twice, 2 documents).>
+    """
+    return compare_scores(as_run(first), as_run(second))
+
+
+def compare_scores(first: Run, second: Run) -> ScoreNoise:
+    """The same of the rows of two runs."""
+    pairs = _Pairs.of(first, second)
+    finite = np.isfinite(pairs.first) & np.isfinite(pairs.second)
+    every, upper = pairs.take(finite), pairs.take(finite & pairs.is_upper)
+    order = np.lexsort((-every.second, -every.first, every.query))
+    same_query = np.diff(every.query[order]) == 0
+    reorders = bool((same_query & (np.diff(every.second[order]) > 0)).any())
+    tied = same_query & (np.diff(every.first[order]) == 0)
+    score, residual, query = upper.first, np.zeros(len(upper.first)), upper.query
+    if reorders and len(score) > 1:
+        curve = MonotoneCurve.fit(score, upper.second)
+        slope = curve.slope(score)
+        kept = slope > MIN_SLOPE * np.median(slope)
+        residual = ((upper.second - curve.value(score))[kept]) / slope[kept]
+        score, query = score[kept], query[kept]
+        residual, kept = _centre(residual, query)
+        score, residual, query = score[kept], residual[kept], query[kept]
+    grids = _grid(first), _grid(second)
+    return ScoreNoise(
+        queries=len(np.unique(query)),
+        documents=len(score),
+        left_out=pairs.documents - len(score),
+        reorders=reorders,
+        resolves=bool((tied & (np.diff(every.second[order]) != 0)).any()),
+        is_coarser=_spacing(grids[0], every.first) > _spacing(grids[1], every.first),
+        grids=grids,
+        residual_std=_rms(residual),
+        by_score=_by_score(score, residual),
+        _score=score,
+        _residual=residual,
+    )
+
+
+class _Pairs(NamedTuple):
+    """The two scores of documents that both runs have."""
+
+    query: Codes
+    first: Floats
+    second: Floats
+    is_upper: Any  # whether a document stands in the upper half of the shallower list
+    documents: int  # in the shallower lists, of queries that both runs have
+
+    @classmethod
+    def of(cls, first: Run, second: Run) -> _Pairs:
+        places = positions(first.query_index, second.queries)
+        if not (places >= 0).any():
+            raise InputError(
+                "The two runs have no query in common. Queries of the first: "
+                f"{list_examples(first.queries)}; of the second: {list_examples(second.queries)}."
+            )
+        others = Qrels(second.queries, second.offsets, second.documents, second.value)
+        rows = first.find(others, places)[1]
+        own = np.flatnonzero(rows >= 0)
+        if not len(own):
+            raise InputError("The two runs have no document in common. Do their ids match?")
+        rows, lengths = rows[own], (np.diff(first.offsets)[places], np.diff(second.offsets))
+        lengths = np.where(places >= 0, lengths[0], 0), lengths[1]
+        query = second.query[own]
+        half = (np.minimum(*lengths) + 1) // 2
+        above = np.where((lengths[0] <= lengths[1])[query], _above(first)[rows], _above(second)[own])
+        documents = int(np.minimum(*lengths).sum())
+        return cls(query, first.value[rows], second.value[own], above < half[query], documents)
+
+    def take(self, kept: Any) -> _Pairs:
+        """Some of the documents."""
+        return _Pairs(self.query[kept], self.first[kept], self.second[kept], self.is_upper[kept], self.documents)
+
+
+def _above(run: Run) -> Codes:
+    """How many documents of its list score above each row."""
+    rows, start, _ = group_rows(run)
+    above = np.empty(len(rows), dtype=np.int64)
+    above[rows] = start
+    return above
+
+
+def _centre(residual: Floats, query: Codes) -> tuple[Floats, Any]:
+    """The residuals less their mean in each query, which reorders nothing; queries with one document are left out."""
+    _, code, count = np.unique(query, return_inverse=True, return_counts=True)
+    mean = np.bincount(code, weights=residual) / count
+    scale = np.sqrt(count / np.maximum(count - 1, 1))  # the mean takes a part of the variance with it
+    return (residual - mean[code]) * scale[code], (count > 1)[code]
+
+
+def _rms(residual: Floats) -> float:
+    return float(np.sqrt(np.mean(residual**2))) if len(residual) else 0.0
+
+
+def _count_ranges(n: int) -> int:
+    return max(1, min(RANGES, n // PER_RANGE))
+
+
+def _by_score(score: Floats, residual: Floats) -> tuple[ScoreRange, ...]:
+    order = np.argsort(score, kind="stable")
+    each = np.array_split(order, _count_ranges(len(order))) if len(order) else []
+    return tuple(
+        ScoreRange(float(score[one[0]]), float(score[one[-1]]), len(one), float(_rms(residual[one]) / np.sqrt(2.0)))
+        for one in each
+    )
+
+
+def _grid(run: Run) -> str:
+    """The grid of the scores; that of few distinct scores is not known."""
+    distinct = np.unique(run.value[np.isfinite(run.value)])
+    return find_grid(distinct) if len(distinct) >= MIN_DISTINCT else "unknown"
+
+
+def _spacing(grid: str, score: Floats) -> float:
+    """The distance between neighbours of a grid, at a usual score; 0 if the grid is not known."""
+    if grid == "unknown" or not len(score):
+        return 0.0
+    return float(GRIDS[grid].spacing(np.array([np.median(np.abs(score))]))[0])
