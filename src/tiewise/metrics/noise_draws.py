@@ -188,13 +188,12 @@ class _Repeated:
             start, size = (np.concatenate([one, np.repeat(one[:1], missing, axis=0)]) for one in (start, size))
         ties = replace(self._ties, start=start.ravel(), size=size.ravel())
         counted = Counted.of(ties)
-        tables = dict(zip(measures, tables_of(tuple(measures), counted), strict=True))
-        known = [measure for measure in measures if tables[measure] is not None]
+        tables = tables_of(tuple(measures), counted)
         found: dict[Measure, Floats] = {}
-        if known:
-            made = compute_statistics([tables[one] for one in known], counted, None, "float64", None, truncated=False)
-            found = dict(zip(known, made.column("expected"), strict=True))
-        if len(known) < len(measures):
+        if tables.rows:
+            expected = compute_statistics(tables, counted, None, "float64", None, truncated=False).column("expected")
+            found = {measure: expected[row] for measure, row in tables.rows.items()}
+        if len(found) < len(measures):
             grouped = GroupedJudgments(ties)
             for measure in measures:
                 if measure not in found:
