@@ -98,7 +98,7 @@ def test_ranks_lie_in_their_intervals(board):
 
 
 def values_of(board: tw.Leaderboard) -> list[np.ndarray]:
-    return [one.expected for one in board._collections.values()]
+    return [one.expected for one in board._collections]
 
 
 def test_standard_errors_are_those_of_scipy(board):
@@ -147,6 +147,27 @@ def test_systems_without_a_common_collection_have_no_rank():
     assert "no interval" in found.sentence
 
 
+def test_pairs_with_different_collections_may_form_a_cycle():
+    qrels = {f"q{i}": {"a": 1} for i in range(40)}
+    good, bad = (dict.fromkeys(qrels, docs) for docs in ({"a": 0.9, "b": 0.5}, {"b": 0.9, "a": 0.5}))
+    pairs = dict(x=("A", "B"), y=("B", "C"), z=("C", "A"))
+    found = tw.leaderboard({name: (qrels, {a: good, b: bad}) for name, (a, b) in pairs.items()}, "RR", complete=True)
+    assert all(found.is_shown(a, b) for a, b in pairs.values()) and found.may_be_first() == ()
+    assert found.sentence.startswith("Other queries: every neighbour can be told apart; every system is behind another")
+    assert "No two systems share two collections, which says nothing about other collections" in " ".join(found.notes)
+
+
+def test_identical_systems_share_everything():
+    boards = {
+        name: (qrels, {"one": runs["bm25"], "two": runs["bm25"], "best": runs["splade"]})
+        for name, (qrels, runs) in make_board(steps=1.0).items()
+    }
+    rows = {row.pop("system"): row for row in map(dict, tw.leaderboard(boards, "nDCG@5", complete=True).rows())}
+    assert rows["one"] == rows["two"] and rows["best"]["borda"] == 14 and rows["one"]["borda"] == 3.5
+    for other in ("queries", "collections"):
+        assert (rows["one"][f"rank_{other}_low"], rows["one"][f"rank_{other}_high"]) == (2, 3)
+
+
 def test_one_collection_is_a_comparison_without_other_collections():
     (name, (qrels, runs)), *_ = make_board(steps=0.7).items()
     found, compared = tw.leaderboard({name: (qrels, runs)}, "nDCG@5"), tw.compare(qrels, runs, "nDCG@5")
@@ -184,6 +205,8 @@ def test_a_group_counts_as_one_collection(board):
     few, many = (over_units(each._means).error for each in (together, apart))
     assert (few[~np.eye(4, dtype=bool)] > 1.3 * many[~np.eye(4, dtype=bool)]).all()
     assert "14 collections in 7 groups" in together.to_text()
+    one = tw.leaderboard(parts, "nDCG@5", groups={"all": "c*"}, complete=True)
+    assert "One group says nothing about other groups: there is no interval." in one.notes
 
 
 # -- draws ------------------------------------------------------------------------------------------------------------
@@ -198,6 +221,54 @@ def test_the_first_step_shows_what_a_family_shows():
         for found in (over_queries([values], [0]), over_units(values)):
             shown = rank_intervals(found, 0.95).shown
             assert (shown | ~family).all() and shown.any() and not (shown & shown.T).any()
+
+
+def step_down(statistics: np.ndarray, covariance: np.ndarray, undecided: float) -> tuple[np.ndarray, np.ndarray, int]:
+    """Which normal scores i − j exceed the quantile of the largest one, which are near it in a step, and the steps."""
+    drawn = np.random.default_rng(5).multivariate_normal(np.zeros(len(covariance)), covariance, 20_000, method="eigh")
+    left, steps = set(itertools.permutations(range(len(covariance)), 2)), 0
+    shown, near = np.zeros((2, *covariance.shape), dtype=bool)
+    rejected = left
+    while rejected:
+        scores = [
+            (drawn[:, i] - drawn[:, j]) / np.sqrt(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
+            for i, j in left
+        ]
+        quantile = max(np.quantile(np.max(scores, axis=0), 0.95), stats.norm.ppf(0.95))
+        rejected = {pair for pair in left if statistics[pair] > quantile}
+        for pair in left:
+            near[pair] |= abs(statistics[pair] - quantile) < undecided
+            shown[pair] = pair in rejected
+        left, steps = left - rejected, steps + 1
+    return shown, near, steps
+
+
+@pytest.mark.parametrize("target", ["other queries", "other collections"])
+def test_what_is_shown_is_that_of_a_naive_step_down(target):
+    """Few collections of different sizes, with the covariance of the systems' means written out."""
+    rng, decided, late = np.random.default_rng(0), 0, 0
+    for _ in range(20):
+        systems, sizes = int(rng.integers(3, 7)), rng.integers(4, 40, rng.integers(3, 9))
+        values = [
+            rng.choice([0.03, 0.1]) * np.arange(systems) + rng.normal(0, 0.2, (n, 1)) + rng.normal(0, 0.1, (n, systems))
+            for n in sizes
+        ]
+        means = np.array([each.mean(axis=0) for each in values])
+        if target == "other queries":
+            found, n = over_queries(values, range(len(sizes))), sum(sizes)
+            covariance = sum(np.cov(each.T) / len(each) for each in values)
+        else:
+            found, n, covariance = over_units(means), len(means), np.cov(means.T)
+        centre, share = np.eye(systems) - 1 / systems, systems / (systems + n)
+        covariance = centre @ covariance @ centre
+        noise = np.diag(np.diag(covariance)) * systems / (systems - 1)
+        t = found.gap / np.where(np.eye(systems), 1, found.error)  # errors and degrees of freedom are tested above
+        statistics = stats.norm.isf(stats.t.sf(t, found.freedom))
+        naive, near, steps = step_down(statistics, (1 - share) * covariance + share * noise, 0.05)
+        shown = rank_intervals(found, 0.95).shown
+        assert (shown == naive)[~near].all()
+        decided, late = decided + int((~near & shown).sum()), late + (steps > 2)
+    assert decided > 40 and late > 2
 
 
 @pytest.mark.parametrize("is_missing", [False, True])
@@ -313,6 +384,10 @@ def test_errors_name_what_was_found():
         (good, {"groups": {"g": ["c0", "c9"]}}, "there is no collection 'c9'"),
         (good, {"groups": {"g": ["c0"], "h": "c*"}}, "is in two groups"),
         (good, {"groups": {"c1": ["c0"]}}, "are called 'c1'"),
+        (good, {"groups": ["c0"]}, "Give the groups as"),
+        (good, {"groups": {"g": []}}, "Group 'g' has no collection."),
+        (good, {"groups": {"g": 5}}, "Group 'g' has no collection."),
+        ({"c": (runs, qrels)}, {}, "Collection 'c': "),
         ({"c0": (qrels, {"a": runs["bm25"], "b": runs["dense"]}), "c1": (other[0], {"b": runs["dense"]})},
          {"groups": {"g": "c*"}}, "'a' has only parts of groups"),
     ):  # fmt: skip

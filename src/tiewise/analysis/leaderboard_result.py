@@ -153,8 +153,8 @@ class Leaderboard(Result):
         seed: int = 0,
     ):
         self.measure, self.groups, self.confidence, self.seed = measure, dict(groups), confidence, seed
-        self._collections, self._names = {one.name: one for one in collections}, tuple(systems)
-        self.collections = tuple(self._collections)
+        self._collections, self._names = tuple(collections), tuple(systems)
+        self.collections = tuple(one.name for one in collections)
         lacking = [name for name, column in zip(systems, self._means.T, strict=True) if np.isnan(column).all()]
         if lacking:
             raise InputError(f"{list_examples(lacking)} has only parts of groups. Give all parts of one, or no groups.")
@@ -178,12 +178,12 @@ class Leaderboard(Result):
     def _units(self) -> list[int]:
         """The place of each collection's group."""
         place = {name: unit for unit, parts in enumerate(self.groups.values()) for name in parts}
-        return [place[name] for name in self._collections]
+        return [place[name] for name in self.collections]
 
     @cached_property
     def _means(self) -> Floats:
         """The value of each system in each group, (n_groups, n_systems); NaN if a part is missing."""
-        return unit_means([one.expected for one in self._collections.values()], self._units)
+        return unit_means([one.expected for one in self._collections], self._units)
 
     @cached_property
     def _borda(self) -> Floats:
@@ -202,11 +202,11 @@ class Leaderboard(Result):
         order = self._order
         if other == "collections":
             return over_units(self._means[:, order], self._differences("queries").error)
-        return over_queries([one.expected[:, order] for one in self._collections.values()], self._units)
+        return over_queries([one.expected[:, order] for one in self._collections], self._units)
 
     @cached_property
     def _order(self) -> list[int]:
-        whole = np.vstack([one.expected for one in self._collections.values()])
+        whole = np.vstack([one.expected for one in self._collections])
         return sort_by_values([np.nan_to_num(whole, nan=-1e9)]).tolist()
 
     @cached_method
@@ -219,12 +219,12 @@ class Leaderboard(Result):
         """The rows of systems, the first in rank first; those without a rank by Borda points."""
         ends = {other: self._intervals(other) for other in OTHERS}
         found = self._differences("queries")
-        number = np.count_nonzero([one.has for one in self._by_collection], axis=0)
+        number = np.count_nonzero([one.has for one in self._collections], axis=0)
         is_ranked = np.all((found.n > 0) | np.eye(len(self._names), dtype=bool), axis=1).tolist()
         ahead = (found.gap > ATOL).sum(axis=0)
         extremes = (
-            [one.minimum[None] for one in self._by_collection],
-            [one.maximum[None] for one in self._by_collection],
+            [one.minimum[None] for one in self._collections],
+            [one.maximum[None] for one in self._collections],
         )
         units = (self._means, *(unit_means(each, self._units) for each in extremes))
         means = [sum_over_queries(each) / len(each) for each in units]
@@ -239,10 +239,6 @@ class Leaderboard(Result):
             rows.append(row | {"minimum": low, "maximum": high, "collections": int(number[system])})
         return sorted(rows, key=lambda row: (row["rank"] is None, row["rank"], -row["borda"], row["system"]))
 
-    @property
-    def _by_collection(self) -> list[MeasuredCollection]:
-        return list(self._collections.values())
-
     def rows(self) -> Rows:
         """The systems, the first in rank first: see `LEADERBOARD_COLUMNS`."""
         return Rows({name: [row[name] for row in self._rows] for name in LEADERBOARD_COLUMNS})
@@ -251,7 +247,7 @@ class Leaderboard(Result):
         """The value of each system in each collection, with its standard error over queries: see `CELL_COLUMNS`."""
         order = [self._names.index(name) for name in self.systems]
         rows: list[tuple[Any, ...]] = []
-        for one in self._by_collection:
+        for one in self._collections:
             columns = np.array([one.mean, one.error, one.minimum, one.maximum])[:, order].T.tolist()
             plain = ([None if value != value else value for value in row] for row in columns)
             named = zip(self.systems, plain, strict=True)
@@ -295,6 +291,8 @@ class Leaderboard(Result):
             return "no interval (see the notes)"
         open_ = f"{unknown:,} of {len(self.systems) - 1:,} neighbours cannot be told apart"
         is_clear = open_ if unknown else "every neighbour can be told apart"
+        if not first:  # pairs have other collections in common, so they may form a cycle
+            return f"{is_clear}; every system is behind another one"
         named = f"{first[0]} is first" if len(first) == 1 else f"{len(first):,} systems may be first"
         return f"{is_clear}; {named}"
 
@@ -303,7 +301,7 @@ class Leaderboard(Result):
     @property
     def cut_note(self) -> str:
         """The note on lists that may have been cut inside a tie group; empty if there are none."""
-        cut = [f"{name} in {one.name}" for one in self._by_collection for name in one.cut]
+        cut = [f"{name} in {one.name}" for one in self._collections for name in one.cut]
         return cut_lists_note(f"Lists of {join_names(cut, limit=MAX_NAMED)}") if cut else ""
 
     @cached_by_spelling
@@ -311,14 +309,14 @@ class Leaderboard(Result):
         """What a reader should know."""
         own = [
             (f"{system} in {one.name}", notes)
-            for one in self._by_collection
+            for one in self._collections
             for system, notes in one.notes[is_in_shell()].items()
         ]
         return (*self._missing_notes(), *self._sample_notes(), *filter(None, [self.cut_note]), *merge_notes(own))
 
     def _missing_notes(self) -> list[str]:
         lacks = {
-            name: [one.name for one in self._by_collection if not one.has[place]]
+            name: [one.name for one in self._collections if not one.has[place]]
             for place, name in enumerate(self._names)
         }
         lacks = {name: some for name, some in lacks.items() if some}
@@ -338,16 +336,15 @@ class Leaderboard(Result):
     def _sample_notes(self) -> list[str]:
         notes = []
         if self._intervals("collections") is None:
-            which = (
-                "One collection says" if len(self.groups) == 1 else "Collections that no two systems share twice say"
-            )
-            notes.append(f"{which} nothing about other collections: there is no interval.")
+            kind = "group" if self._is_grouped else "collection"
+            which = f"One {kind} says" if len(self.groups) == 1 else f"No two systems share two {kind}s, which says"
+            notes.append(f"{which} nothing about other {kind}s: there is no interval.")
         elif len(self.groups) < FEW_UNITS:
             notes.append(
                 f"There are only {len(self.groups)} {'groups' if self._is_grouped else 'collections'}: what is shown "
                 "for others rests on differences that are normally distributed."
             )
-        single = [one.name for one in self._by_collection if one.queries < 2]
+        single = [one.name for one in self._collections if one.queries < 2]
         if single:
             has = "has" if len(single) == 1 else "have"
             notes.append(
@@ -356,7 +353,7 @@ class Leaderboard(Result):
             )
         return notes + [
             f"{one.name}: {one.queries:,} of {one.judged:,} queries count, those that all its systems have."
-            for one in self._by_collection
+            for one in self._collections
             if one.queries < one.judged
         ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiewise.results.model import Cell, Column, Paragraph, Part, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import MAX_NAMED, MISSING, count_noun, format_percent, format_ranks, spell_option
+from tiewise.results.wording import MAX_NAMED, MISSING, count_noun, format_level, format_ranks, spell_option
 
 if TYPE_CHECKING:
     from tiewise.analysis.leaderboard_result import Leaderboard
@@ -31,7 +31,7 @@ def leaderboard_section(found: Leaderboard, view: View) -> Section:
     parts: list[Part] = [_system_table(found, view), found.sentence]
     if view.explain:
         units = "groups" if groups else "collections"
-        parts += ["", LEGEND.format(units=units, level=_level(found)), *_cell_tables(found, view)]
+        parts += ["", LEGEND.format(units=units, level=format_level(found.confidence)), *_cell_tables(found, view)]
     else:
         parts.append(Paragraph(f"How to read this, every cell: {spell_option('explain')}", "dim"))
     notes = found.notes
@@ -42,7 +42,7 @@ def leaderboard_section(found: Leaderboard, view: View) -> Section:
 
 
 def _system_table(found: Leaderboard, view: View) -> Table:
-    numbers, ranks = view.numbers, f"{_level(found)} of ranks, other"
+    numbers, ranks = view.numbers, f"{format_level(found.confidence)} of ranks, other"
 
     def interval(other: str) -> Callable[[dict[str, Any]], str]:
         low, high = f"rank_{other}_low", f"rank_{other}_high"
@@ -82,7 +82,3 @@ def _cell(cell: dict[str, Any], view: View) -> Cell:
     error = cell["standard_error"]
     detail = "" if error is None else f"({view.numbers.number(error)})"
     return Cell(view.numbers.number(cell["expected"]), detail, value=cell["expected"])
-
-
-def _level(found: Leaderboard) -> str:
-    return format_percent(found.confidence).replace(".0%", "%")

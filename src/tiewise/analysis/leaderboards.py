@@ -128,11 +128,15 @@ def _find_units(names: Sequence[str], groups: Mapping[str, str | Iterable[str]] 
     >>> _find_units(["cqa-english", "nq", "cqa-gis"], {"cqa": "cqa-*"})
     {'cqa': ('cqa-english', 'cqa-gis'), 'nq': ('nq',)}
     """
+    shape = "Give the groups as {group: names of collections}."
     if groups is not None and not isinstance(groups, Mapping):
-        raise InputError("Give the groups as {group: names of collections}.")
+        raise InputError(shape)
     group_of: dict[str, str] = {}
     for group, given in (groups or {}).items():
-        for pattern in [given] if isinstance(given, str) else given:
+        patterns = [given] if isinstance(given, str) else given
+        if not isinstance(patterns, Iterable) or not (patterns := list(patterns)):
+            raise InputError(f"Group '{group}' has no collection. {shape}")
+        for pattern in patterns:
             pattern = identifier(pattern, "collection")
             parts = [name for name in names if name == pattern or (pattern not in names and fnmatchcase(name, pattern))]
             if not parts:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.significance import ATOL, symmetric_root
-from tiewise.analysis.simultaneous import Draws, Model, critical_score, distances
+from tiewise.analysis.simultaneous import Draws, Model, critical_score, distances, level
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.aggregation import sum_over_queries
 
@@ -123,7 +123,7 @@ def rank_intervals(found: Differences, confidence: float, seed: int = 0) -> Rank
     """
     if not np.isfinite(found.error[~np.eye(len(found.gap), dtype=bool)]).any():
         return None
-    shown = _show(found, round(1 - confidence, 12), seed)
+    shown = _show(found, level(confidence), seed)
     return RankIntervals(1 + shown.sum(axis=0), len(shown) - shown.sum(axis=1), shown)
 
 

@@ -15,7 +15,7 @@ from tiewise.figures.theme import (
     shorten_labels,
     tooltips,
 )
-from tiewise.results.wording import format_percent
+from tiewise.results.wording import format_level
 
 if TYPE_CHECKING:
     import altair as alt
@@ -72,7 +72,7 @@ class LeaderboardPlots:
         data = inline_data({key: [row[key] for row in ranked] for key in ("system", "rank", "mean", "borda")})
         circles = alt.Chart(data).mark_point(size=3 * height, filled=False, fill="white", stroke=INK, opacity=1)
         layers.append(circles.encode(x("rank"), y, tooltip=tooltips("system:N", "rank:Q", "mean:Q", "borda:Q")))
-        level = format_percent(found.confidence).replace(".0%", "%")
+        level = format_level(found.confidence)
         return layer_chart(
             layers,
             title=title or f"{found.measure}: ranks that are left open",

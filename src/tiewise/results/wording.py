@@ -180,6 +180,15 @@ def format_percent(share: float | None, *, in_words: bool = False) -> str:
     return f"{less}0.1%" if share < 0.0005 else f"{more}99.9%" if share > 0.9995 else f"{share:.1%}"
 
 
+def format_level(confidence: float) -> str:
+    """The confidence of intervals, as titles of columns have it.
+
+    >>> format_level(0.95), format_level(0.999)
+    ('95%', '99.9%')
+    """
+    return format_percent(confidence).replace(".0%", "%")
+
+
 def format_share(share: float, samples: int | None = None, *, in_words: bool = False) -> str:
     """A share of orders that is neither none nor all; if no sampled order was one, it is below 3 of their number.
 

@@ -28,7 +28,7 @@ from tiewise.results.wording import (
     THREE,
     NumberFormat,
     count_noun,
-    format_percent,
+    format_level,
     format_ranks,
     join_names,
     spell_option,
@@ -57,7 +57,7 @@ Cells = dict[Column, Callable[[Any], Any]]  #: what each column shows of a row
 def pair_section(pair: PairComparison, view: View) -> Section:
     """Two systems in one measure."""
     numbers = view.numbers if view.digits is not None else SHORT
-    columns = _MEASURE | _difference_columns(_level(pair.confidence), numbers) | _pair_columns(numbers)
+    columns = _MEASURE | _difference_columns(format_level(pair.confidence), numbers) | _pair_columns(numbers)
     return Section([Table.of_rows(columns, [pair], view), pair.verdict], f"{pair.a} (A) against {pair.b} (B)")
 
 
@@ -151,7 +151,7 @@ def _ranking_table(compared: Compared, measure: Measure, view: View) -> Table:
         Column("rank_ties", f"rank by tie order{reached}"): lambda row: format_ranks(
             row["rank_best"], row["rank_worst"]
         ),
-        Column("rank_ci", f"rank, {_level(compared.confidence)}", shown="wide"): lambda row: format_ranks(
+        Column("rank_ci", f"rank, {format_level(compared.confidence)}", shown="wide"): lambda row: format_ranks(
             row["rank_low"], row["rank_high"]
         ),
         Column("ties", "by tie order", shown="wide"): lambda row: format_ties(estimates[row["system"]], numbers),
@@ -381,7 +381,7 @@ def _digits(values: Iterable[float | None], view: View) -> NumberFormat:
 def _family_level(compared: Compared) -> str:
     """The heading of intervals: their confidence, and that they hold together."""
     several = len(compared.systems) > 2 or len(compared.measures) > 1
-    return f"{_level(compared.confidence)}{', all rows' * several}"
+    return f"{format_level(compared.confidence)}{', all rows' * several}"
 
 
 def _family(compared: Compared) -> str:
@@ -396,10 +396,6 @@ def _family(compared: Compared) -> str:
     if len(compared.systems) == 2 and not several and compared.test == "max-t":
         return "Interval and p are by Student's paired t-test of the queries' expected values."
     return f"Intervals and p are by {TESTS[compared.test]}, at once for {which}."
-
-
-def _level(confidence: float) -> str:
-    return format_percent(confidence).replace(".0%", "%")
 
 
 def _is_shown(p: float | None, confidence: float) -> bool:
