@@ -150,7 +150,7 @@ def test_systems_without_a_common_collection_have_no_rank():
 def test_pairs_with_different_collections_may_form_a_cycle():
     qrels = {f"q{i}": {"a": 1} for i in range(40)}
     good, bad = (dict.fromkeys(qrels, docs) for docs in ({"a": 0.9, "b": 0.5}, {"b": 0.9, "a": 0.5}))
-    pairs = dict(x=("A", "B"), y=("B", "C"), z=("C", "A"))
+    pairs = {"x": ("A", "B"), "y": ("B", "C"), "z": ("C", "A")}
     found = tw.leaderboard({name: (qrels, {a: good, b: bad}) for name, (a, b) in pairs.items()}, "RR", complete=True)
     assert all(found.is_shown(a, b) for a, b in pairs.values()) and found.may_be_first() == ()
     assert found.sentence.startswith("Other queries: every neighbour can be told apart; every system is behind another")
