@@ -65,6 +65,8 @@ def leaderboard(
     Other queries: every neighbour can be told apart; A is first. Other collections: 1 of 1 neighbours
     cannot be told apart; 2 systems may be first.
     How to read this, every cell: explain=True
+    note: There are only 2 collections: what is shown for others rests on differences that are normally
+    distributed.
     <BLANKLINE>
     """
     chosen, checked = check_measure(measure), Options.of("leaderboard", options)
