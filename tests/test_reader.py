@@ -488,9 +488,6 @@ def test_lines_of_every_width_and_end(tmp_path: Path, width: int, end: str) -> N
         assert columns(path, "python", patch) == columns(path, "compiled", patch)
 
 
-ARRAYS = ("score", "start", "size", "length", "present", "lowest", "lowest_size", "before")
-
-
 @pytest.mark.parametrize("falls", [True, False])
 def test_a_long_list_is_indexed_in_parts(falls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
@@ -504,7 +501,7 @@ def test_a_long_list_is_indexed_in_parts(falls: bool, tmp_path: Path, monkeypatc
         monkeypatch.setenv("TIEWISE_READER", reader)
         counted = as_source(path).count(as_qrels(qrels), TOOL_ORDERS)
         assert counted.has_self is not None and counted.has_self.tolist() == [True, False]
-        found[reader] = [{name: vars(ties)[name] for name in ARRAYS} for ties in counted.ties.values()]
+        found[reader] = [{name: vars(ties)[name] for name in (*ARRAYS, "before")} for ties in counted.ties.values()]
     np.testing.assert_equal(found["compiled"], found["python"])
     for first, last in ((0, 19_999), (7_000, 7_001)):  # a document twice
         path.write_text("".join([*rows[:last], rows[first], *rows[last:]]))
