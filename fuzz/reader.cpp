@@ -179,7 +179,7 @@ void check_cuts(Id text, size_t chunk, const Shape& layout, const Rows& whole) {
   std::vector<std::string> queries;
   size_t at = 0, bytes = 0;
   for (const auto& block : blocks) {
-    rows.parse(block, layout.columns, layout.kind, layout.tabs, false, false);
+    rows.parse({block}, layout.columns, layout.kind, layout.tabs, false, false);
     bytes += block.size();
     queries.insert(queries.end(), rows.queries.begin(), rows.queries.end());
     for (size_t row = 0; row < rows.docs.size(); ++row, ++at) {
@@ -366,12 +366,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
   }
   for (const Shape& layout : shapes) {
-    rows.parse(text, layout.columns, layout.kind, layout.tabs, how & 64, true);
+    rows.parse({text}, layout.columns, layout.kind, layout.tabs, how & 64, true);
     check_rows(text, layout, how & 64, rows);
     check_cuts(text, chunk, layout, rows);
     check_codes(rows);
     const std::string grouped = regrouped(text, 1 + how % 3, chunk, layout);
-    rows.parse(grouped, layout.columns, layout.kind, layout.tabs, how & 64, true);
+    rows.parse({grouped}, layout.columns, layout.kind, layout.tabs, how & 64, true);
     if (rows.irregular.empty() || rows.queries.size() == std::set<Id>(rows.queries.begin(), rows.queries.end()).size()) check_counts(rows, how);
   }
   return 0;

@@ -104,7 +104,8 @@ def test_blank_lines_and_comments_are_not_kept(packed: bool, folder: Path) -> No
     Path("run").write_bytes(gzip.compress(data) if packed else data)
     with reading("compiled", 1024):
         with compression.opened("run", hashed=False) as stream:
-            blocks = [bytes(block) for block in text.list_blocks(stream.chunks(), stream.name)]
+            lines = text.line_blocks(stream.chunks(), stream.name)
+            blocks = [b"".join(texts) for texts in text.list_blocks(lines)]
         assert tw.evaluate("qrels", "run", "AP")["AP"].expected == 1
         Path("run").write_bytes(gzip.compress(data + b"no row\n") if packed else data + b"no row\n")
         with pytest.raises(tw.InputError, match=r"^run:60003: 2 columns instead of 6"):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.data.native import native
-from tiewise.io import as_source, file_run, read_run, streaming
+from tiewise.io import as_qrels, as_source, file_run, read_run, streaming
 from tiewise.io import text as text_reader
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS
 
@@ -370,7 +370,7 @@ def test_text_instead_of_a_path_is_an_error() -> None:
 def test_chunks_that_end_with_their_list_are_blocks() -> None:
     """Concatenated compressed files, one for each query, are not in memory at once."""
     members = [b"".join(b"q%d Q0 d%d 1 0.5 t\n" % (q, d) for d in range(3000)) for q in range(60)]
-    parts = list(text_reader.list_blocks(members, "run"))
+    parts = [b"".join(texts) for texts in text_reader.list_blocks(members)]
     assert b"".join(parts) == b"".join(members)
     assert max(map(len, parts)) < 2 * text_reader.BLOCK
 
@@ -423,7 +423,7 @@ def test_a_damaged_column_does_not_crash() -> None:
 
 def test_an_unknown_layout_is_an_error() -> None:
     with pytest.raises(ValueError, match="layout"):
-        text_reader.reader().Block().parse(b"a b c\n", 5, "score", False, False, False, b"")
+        text_reader.reader().Block().parse([b"a b c\n"], 5, "score", False, False, False, b"")
 
 
 def test_a_table_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -486,3 +486,29 @@ def test_lines_of_every_width_and_end(tmp_path: Path, width: int, end: str) -> N
     path.write_bytes("".join(rows).encode())
     with pytest.MonkeyPatch.context() as patch:
         assert columns(path, "python", patch) == columns(path, "compiled", patch)
+
+
+@pytest.mark.parametrize("falls", [True, False])
+def test_a_long_list_is_indexed_in_parts(falls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    docs, score = rng.permutation(20_000), rng.integers(0, 300, 20_000)
+    rows = [f"q Q0 d{doc} 1 {value} t\n" for doc, value in zip(docs, -np.sort(-score) if falls else score, strict=True)]
+    rows[12_345] = rows[12_345].replace(f" d{docs[12_345]} ", " q ")
+    path, qrels = tmp_path / "run", {"q": {f"d{doc}": doc % 3 for doc in range(0, 30_000, 50)}, "other": {"d1": 1}}
+    path.write_text("other Q0 d1 1 0.5 t\n" + "".join(rows))
+    found = {}
+    for reader in ("compiled", "python"):
+        monkeypatch.setenv("TIEWISE_READER", reader)
+        counted = as_source(path).count(as_qrels(qrels), TOOL_ORDERS)
+        assert counted.has_self is not None and counted.has_self.tolist() == [True, False]
+        found[reader] = [{name: vars(ties)[name] for name in (*ARRAYS, "before")} for ties in counted.ties.values()]
+    np.testing.assert_equal(found["compiled"], found["python"])
+    for first, last in ((0, 19_999), (7_000, 7_001)):  # a document twice
+        path.write_text("".join([*rows[:last], rows[first], *rows[last:]]))
+        messages = []
+        for reader in ("compiled", "python"):
+            monkeypatch.setenv("TIEWISE_READER", reader)
+            with pytest.raises(tw.InputError, match="document") as error:
+                tw.evaluate(qrels, path, "RR")
+            messages.append(str(error.value))
+        assert messages[0] == messages[1]

@@ -56,7 +56,7 @@ def test_a_query_is_counted_once() -> None:
     qrels = tw.Qrels.from_dict({"q": {"d": 1}})
 
     def load(block, part: bytes) -> None:
-        parse(block, part, Problems(TREC_RUN, "run"), 1)
+        parse(block, [part], Problems(TREC_RUN, "run"), 1)
 
     counting = Counting(Request(qrels, (), ("float64",)), 1)
     long, short = b"q Q0 a 1 2 t\nq Q0 b 1 2 t\nq Q0 d 1 1 t\n", b"q Q0 d 1 1 t\n"

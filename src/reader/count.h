@@ -5,6 +5,7 @@
 
 #include <array>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -56,6 +57,66 @@ struct Judgments {
   std::vector<std::optional<Index>> documents_;  // by query
 };
 
+// The documents of a list, which are indexed part by part, so that the index of a long list fits into the cache.
+class ListIndex {
+ public:
+  // Read a list and divide it into parts by hash.
+  void read(const Id* docs, size_t many) {
+    docs_ = docs, parts_ = 1;
+    while (many > parts_ * part_size) parts_ *= 2;
+    hash_.resize(many), ends_.assign(parts_ + 1, 0);
+    if (parts_ == 1) {
+      for (size_t row = 0; row < many; ++row) hash_[row] = hashed(docs[row]);
+      ends_[1] = many;
+      return;
+    }
+    rows_.resize(many);
+    for (size_t row = 0; row < many; ++row) ++ends_[part(hashed(docs[row])) + 1];
+    std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
+    std::vector<size_t> next(ends_);
+    for (size_t row = 0; row < many; ++row) {
+      const uint64_t hash = hashed(docs[row]);  // again: faster than to keep it, which takes memory
+      const size_t at = next[part(hash)]++;
+      hash_[at] = hash, rows_[at] = static_cast<uint32_t>(row);
+    }
+  }
+
+  size_t parts() const { return parts_; }
+  // The part of a hash: its lowest bits, since the highest choose a slot of the index.
+  size_t part(uint64_t hash) const { return hash & (parts_ - 1); }
+
+  // Index a part; returns whether it has a document twice.
+  bool index(size_t part) {
+    const size_t first = ends_[part], last = ends_[part + 1];
+    bool repeated = false;
+    index_.reset(last - first);
+    for (size_t at = first; at < last; ++at) {
+      const auto equal = [&](uint32_t other) { return hash_[other] == hash_[at] && same(docs_[row(other)], docs_[row(at)]); };
+      repeated |= index_.put(hash_[at], static_cast<uint32_t>(at), equal) != at;
+    }
+    return repeated;
+  }
+
+  // The row of a document whose hash is in the part that is indexed, −1 if there is none.
+  int64_t find(Id doc, uint64_t hash) const {
+    const auto equal = [&](uint32_t other) { return hash_[other] == hash && same(docs_[row(other)], doc); };
+    const uint32_t at = index_.at(hash, equal);
+    return at == Index::none ? -1 : static_cast<int64_t>(row(at));
+  }
+
+ private:
+  static constexpr size_t part_size = 4096;  // rows
+
+  size_t row(size_t at) const { return parts_ == 1 ? at : rows_[at]; }
+
+  const Id* docs_ = nullptr;
+  size_t parts_ = 1;
+  std::vector<size_t> ends_;  // (n_parts + 1,): where each part begins, and the end of the last
+  std::vector<uint64_t> hash_;  // (n_rows,), part by part
+  std::vector<uint32_t> rows_;  // (n_rows,), if there are several parts
+  Index index_;
+};
+
 // Look up queries. `place`: the index of each list's query among the judged ones, −1 if it is not judged.
 inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* place) {
   for (size_t list = 0; list < rows.queries.size(); ++list) place[list] = judged.place(rows.queries[list]);
@@ -67,32 +128,32 @@ inline void look_up_queries(const Rows& rows, const Judgments& judged, int64_t* 
 inline bool look_up(const Rows& rows, const Judgments& judged, const int64_t* place, int64_t* length, int64_t* row,
                     bool* found, bool* has_self) {
   bool repeated = false;
-  std::vector<uint64_t> hash;
-  Index index;
+  ListIndex index;
+  std::vector<int64_t> wanted;  // the judged documents of the query, by part
   for (size_t list = 0; list < rows.queries.size(); ++list) {
     const size_t low = rows.offsets[list], many = rows.offsets[list + 1] - low;
-    const Id* docs = rows.docs.data() + low;
-    index.reset(many);
-    hash.resize(many);
-    for (size_t at = 0; at < many; ++at) {
-      hash[at] = hashed(docs[at]);
-      const auto equal = [&](uint32_t other) { return hash[other] == hash[at] && same(docs[other], docs[at]); };
-      repeated |= index.put(hash[at], static_cast<uint32_t>(at), equal) != at;
-    }
     const int64_t query = place[list];
-    if (query < 0) continue;
-    length[query] = static_cast<int64_t>(many);
-    const auto find = [&](Id doc, uint64_t key) {
-      return index.at(key, [&](uint32_t other) { return hash[other] == key && same(docs[other], doc); });
-    };
-    bool any = false;
-    for (int64_t doc = judged.offsets[query]; doc < judged.offsets[query + 1]; ++doc) {
-      const uint32_t at = find(judged.docs[doc], judged.hash[doc]);
-      row[doc] = at == Index::none ? -1 : static_cast<int64_t>(low + at);
-      any |= at != Index::none;
+    index.read(rows.docs.data() + low, many);
+    wanted.resize(query < 0 ? 0 : static_cast<size_t>(judged.offsets[query + 1] - judged.offsets[query]));
+    if (query >= 0) {
+      length[query] = static_cast<int64_t>(many);
+      std::iota(wanted.begin(), wanted.end(), judged.offsets[query]);
     }
-    found[query] = any;
-    has_self[query] = find(rows.queries[list], hashed(rows.queries[list])) != Index::none;
+    const auto part_of = [&](int64_t doc) { return index.part(judged.hash[doc]); };
+    if (index.parts() > 1) {
+      std::sort(wanted.begin(), wanted.end(), [&](int64_t left, int64_t right) { return part_of(left) < part_of(right); });
+    }
+    const uint64_t self = hashed(rows.queries[list]);
+    auto doc = wanted.begin();
+    for (size_t part = 0; part < index.parts(); ++part) {
+      repeated |= index.index(part);
+      for (; doc != wanted.end() && part_of(*doc) == part; ++doc) {
+        const int64_t at = index.find(judged.docs[*doc], judged.hash[*doc]);
+        row[*doc] = at < 0 ? -1 : static_cast<int64_t>(low) + at;
+        found[query] |= at >= 0;
+      }
+      if (query >= 0 && index.part(self) == part) has_self[query] = index.find(rows.queries[list], self) >= 0;
+    }
   }
   return repeated;
 }
@@ -111,13 +172,11 @@ inline bool has_any(const Rows& rows, size_t list, const Id* docs, size_t many) 
 
 // Whether a list has a document twice.
 inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, size_t lists) {
-  Index index;
+  ListIndex index;
   for (size_t list = 0; list < lists; ++list) {
-    index.reset(static_cast<size_t>(offsets[list + 1] - offsets[list]));
-    for (int64_t row = offsets[list]; row < offsets[list + 1]; ++row) {
-      const auto equal = [&](uint32_t other) { return same(docs[offsets[list] + other], docs[row]); };
-      const auto place = static_cast<uint32_t>(row - offsets[list]);
-      if (index.put(hashed(docs[row]), place, equal) != place) return true;
+    index.read(docs.data() + offsets[list], static_cast<size_t>(offsets[list + 1] - offsets[list]));
+    for (size_t part = 0; part < index.parts(); ++part) {
+      if (index.index(part)) return true;
     }
   }
   return false;

@@ -75,7 +75,7 @@ Id utf8(PyObject* text) {
 // A block of a run, and the Python objects that own the memory of its ids.
 struct Block {
   Rows rows;
-  Id text;  // empty for Arrow columns
+  std::vector<Id> texts;  // none for Arrow columns
   std::vector<nb::object> owners;
 };
 
@@ -133,15 +133,15 @@ struct Judged {
   std::vector<nb::object> names_;
 };
 
-// Parse a text. The memory of the block is reused.
-void parse(Block& block, nb::object data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag,
+// Parse a list of texts. The memory of the block is reused.
+void parse(Block& block, nb::list data, int columns, const char* kind, bool tabs, bool with_rank, bool with_tag,
            nb::bytes run_tag) {
-  const Id text = text_of(nb::cast<Bytes>(data));
   const Id tag(run_tag.c_str(), run_tag.size());
   block.owners = {data};
-  block.text = text;
+  block.texts.clear();
+  for (nb::handle text : data) block.texts.push_back(text_of(nb::cast<Bytes>(text)));
   nb::gil_scoped_release unlocked;
-  block.rows.parse(text, columns, kind[0], tabs, with_rank, with_tag, tag);
+  block.rows.parse(block.texts, columns, kind[0], tabs, with_rank, with_tag, tag);
 }
 
 // An Arrow column, and the arrays that own its memory.
@@ -171,7 +171,7 @@ void columns(Block& block, nb::list parts) {
   std::vector<Part> read;
   for (nb::handle part : parts) read.push_back(nb::cast<Part>(part));
   block.owners = {parts};
-  block.text = Id();
+  block.texts.clear();
   nb::gil_scoped_release unlocked;
   block.rows.clear();
   for (const auto& [queries, docs, score, first, last] : read) {
@@ -225,7 +225,7 @@ double plain_score(PyObject* doc, PyObject* score) {
 void read_rows(Block& block, nb::list queries, Ints offsets, nb::object ids, Ints places, Array<const double> value,
                std::optional<Ints> rank) {
   block.owners = {queries, ids};
-  block.text = Id();
+  block.texts.clear();
   Rows& rows = block.rows;
   rows.clear();
   for (size_t list = 0; list < nb::len(queries); ++list) {
@@ -242,7 +242,7 @@ void read_rows(Block& block, nb::list queries, Ints offsets, nb::object ids, Int
 // a plain number: Python then reports the problem.
 bool read_lists(Block& block, nb::list lists) {
   block.owners = {lists};
-  block.text = Id();
+  block.texts.clear();
   Rows& rows = block.rows;
   rows.clear();
   PyObject *doc, *score;
@@ -275,13 +275,19 @@ bool read_lists(Block& block, nb::list lists) {
   return true;
 }
 
-// The line of each row, from 0, found by the position of its document in the text. Arrow columns have no lines.
+// The line of each row, from 0, found by the position of its document in the texts. Arrow columns have no lines.
 std::vector<int64_t> lines_of(const Block& block) {
+  if (block.texts.empty()) return std::vector<int64_t>(block.rows.docs.size());
   std::vector<int64_t> lines;
-  const char* at = block.text.data();
+  auto text = block.texts.begin();
+  const char* at = text->data();
   int64_t line = 0;
   for (const Id doc : block.rows.docs) {
-    if (at) line += std::count(at, doc.data(), '\n'), at = doc.data();
+    while (std::less<>()(doc.data(), text->data()) || !std::less<>()(doc.data(), text->data() + text->size())) {
+      line += std::count(at, text->data() + text->size(), '\n');
+      at = (++text)->data();
+    }
+    line += std::count(at, doc.data(), '\n'), at = doc.data();
     lines.push_back(line);
   }
   return lines;
@@ -682,6 +688,10 @@ NB_MODULE(_reader, m) {
     for (const std::string& share : split(text_of(data), shares, tabs)) found.append(bytes(share));
     return found;
   });
-  m.def("last_list", [](Bytes data) { return last_list(text_of(data)); });
+  m.def("last_list", [](Bytes data) {
+    Id query;
+    const size_t start = last_list(text_of(data), &query);
+    return nb::make_tuple(start, bytes(query));
+  });
   m.def("hashed", [](nb::bytes id) { return hashed(Id(id.c_str(), id.size())); });  // for tests
 }

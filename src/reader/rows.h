@@ -32,8 +32,10 @@ struct Rows {
   bool ranked = false, tagged = false;  // whether ranks and tags are needed
   bool non_ascii = false;                    // an id may contain other characters than ASCII
 
-  // `run_tag` is the tag that a row with more words must have; any if it is empty.
-  void parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag, Id run_tag = Id());
+  // Parse texts of whole lines, one after another. `run_tag` is the tag that a row with more words must have; any if it is
+  // empty.
+  void parse(const std::vector<Id>& texts, int columns, char kind, bool tabs, bool with_rank, bool with_tag,
+             Id run_tag = Id());
 
   void clear() {
     queries.clear(), docs.clear(), value.clear(), rank.clear(), irregular.clear();
@@ -54,7 +56,7 @@ struct Rows {
   Id run_tag_;
 
   template <class L>
-  void parse(Id text, const Blanks&);
+  void parse(const std::vector<Id>& texts, const Blanks&);
   template <class L>
   const char* read_regular(const char* line, const char* end, const Blanks&);
 #ifdef TIEWISE_AVX2
@@ -71,22 +73,23 @@ struct Rows {
   void read_rank_and_tag(Id rank_text, Id tag_text);
 };
 
-inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_rank, bool with_tag, Id run_tag) {
+inline void Rows::parse(const std::vector<Id>& texts, int columns, char kind, bool tabs, bool with_rank, bool with_tag,
+                        Id run_tag) {
   const Blanks blanks(tabs);
   clear();
   ranked = with_rank && kind != 'l' && !(columns == 3 && kind == 's'), tagged = with_tag, run_tag_ = run_tag;
   if (columns == 6 && kind == 's') {
-    parse<Layout<6, 's'>>(text, blanks);
+    parse<Layout<6, 's'>>(texts, blanks);
   } else if (columns == 4 && kind == 's') {
-    parse<Layout<4, 's'>>(text, blanks);
+    parse<Layout<4, 's'>>(texts, blanks);
   } else if (columns == 3 && kind == 's') {
-    parse<Layout<3, 's'>>(text, blanks);
+    parse<Layout<3, 's'>>(texts, blanks);
   } else if (columns == 4 && kind == 'l') {
-    parse<Layout<4, 'l'>>(text, blanks);
+    parse<Layout<4, 'l'>>(texts, blanks);
   } else if (columns == 3 && kind == 'l') {
-    parse<Layout<3, 'l'>>(text, blanks);
+    parse<Layout<3, 'l'>>(texts, blanks);
   } else if (columns == 3 && kind == 'r') {
-    parse<Layout<3, 'r'>>(text, blanks);
+    parse<Layout<3, 'r'>>(texts, blanks);
   } else {
     throw std::invalid_argument("unknown layout");
   }
@@ -95,13 +98,17 @@ inline void Rows::parse(Id text, int columns, char kind, bool tabs, bool with_ra
 }
 
 template <class L>
-void Rows::parse(Id text, const Blanks& blanks) {
-  const bool odd = std::memchr(text.data(), 0, text.size()) != nullptr || has_lone_return(text);
-  const char *at = text.data(), *end = at + text.size();
-  docs.reserve(text.size() / 16), value.reserve(text.size() / 16);  // few lines are shorter
-  while (at < end) {
-    if (!odd) at = read_regular<L>(at, end, blanks);
-    if (at < end) at = read_any<L>(at, end, blanks);
+void Rows::parse(const std::vector<Id>& texts, const Blanks& blanks) {
+  size_t bytes = 0;
+  for (const Id text : texts) bytes += text.size();
+  docs.reserve(bytes / 16), value.reserve(bytes / 16);  // few lines are shorter
+  for (const Id text : texts) {
+    const bool odd = std::memchr(text.data(), 0, text.size()) != nullptr || has_lone_return(text);
+    const char *at = text.data(), *end = at + text.size();
+    while (at < end) {
+      if (!odd) at = read_regular<L>(at, end, blanks);
+      if (at < end) at = read_any<L>(at, end, blanks);
+    }
   }
 }
 
@@ -259,26 +266,45 @@ void Rows::read_rank_and_tag(Id rank_text, Id tag_text) {
   }
 }
 
-// The start of the last list of whole lines: the first of the last lines with the same query; 0 if all rows have it. Bytes
-// after the last line break belong to the last list. Lines without rows are no list, so they end where the text does.
-inline size_t last_list(Id text) {
+// The query of a line, none if the line is no row.
+inline Id query_of(Id line, const Blanks& blank) {
+  const char *stop = line.data() + line.size(), *at = std::find_if_not(line.data(), stop, blank);
+  return at == stop || *at == '#' ? Id() : Id(at, std::find_if(at, stop, blank) - at);
+}
+
+// The query of the first row of a text, none if it has no rows.
+inline Id first_query(Id text, const Blanks& blank) {
+  Id query;
+  while (query.empty() && !text.empty()) {
+    const size_t end = std::min(text.find('\n'), text.size() - 1) + 1;
+    query = query_of(text.substr(0, end), blank);
+    text.remove_prefix(end);
+  }
+  return query;
+}
+
+// The start of the last list of whole lines: the first of the last lines with the same query; 0 if the first row has it,
+// too, as in a part of a long list. Bytes after the last line break belong to the last list. Lines without rows are no
+// list, so they end where the text does. `query`: that of the last list, none if there are no rows.
+inline size_t last_list(Id text, Id* query = nullptr) {
   const Blanks blank(false);
   const size_t last = text.rfind('\n') + 1;  // 0 if there is no line break
-  size_t end = last, found = 0;
-  Id query;
-  while (end > 0) {
+  const Id first = first_query(text.substr(0, last), blank);
+  size_t end = last, found = first.empty() ? last : 0;
+  Id its_query;
+  while (!first.empty() && end > 0) {
     while (end > 0 && blank(text[end - 1])) --end;
     const size_t line = text.substr(0, end).rfind('\n') + 1;
-    const char* at = std::find_if_not(text.data() + line, text.data() + end, blank);
-    const Id here(at, std::find_if(at, text.data() + end, blank) - at);
-    if (!here.empty() && here[0] != '#') {
-      if (query.data() != nullptr && here != query) return found;
-      query = here;
+    const Id here = query_of(text.substr(line, end - line), blank);
+    if (!here.empty()) {
+      if (its_query.empty()) its_query = here;
+      if (its_query == first || here != its_query) break;
       found = line;
     }
     end = line;
   }
-  return query.data() == nullptr ? last : 0;
+  if (query) *query = its_query;
+  return found;
 }
 
 }  // namespace tiewise

@@ -54,7 +54,8 @@ class FileRun(StreamedRun):
     def _read(self, counting: Counting) -> bool:
         self._file.check()
         layout, parts = self._blocks(list_blocks)
-        self._layout, first = layout, next(parts, b"")
+        first: list[Any] = next(parts, [])
+        self._layout = layout
 
         def load(block: Any, part: Any, *, ranks: bool = counting.needs_ranks) -> None:
             parse(block, part, Problems(layout, self._name, strict=True), 1, ranks=ranks)
@@ -79,15 +80,15 @@ class FileRun(StreamedRun):
     def _rank_trend(self) -> Trend | None:
         return self._first_trend
 
-    def _blocks(self, split: Callable[[Iterable[bytes], str], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
-        """The layout of the file, and its blocks, into which `split` divides it."""
+    def _blocks(self, split: Callable[[Iterable[bytes]], Iterator[Any]]) -> tuple[Layout, Iterator[Any]]:
+        """The layout of the file, and its blocks of whole lines, as `split` divides them."""
 
         def read() -> Iterator[Any]:
             with self._chunks() as chunks:
                 blocks = line_blocks(chunks, self._name)
                 layout, blocks = detect_layout(Run, blocks, *self._columns, self._name)
                 yield layout
-                yield from split(blocks, self._name)
+                yield from split(blocks)
 
         found = read()
         return next(found), found
@@ -103,9 +104,9 @@ class FileRun(StreamedRun):
 
     def _lines(self) -> Iterator[bytes]:
         """Blocks of whole lines."""
-        return self._blocks(line_blocks)[1]
+        return self._blocks(iter)[1]
 
-    def _regrouped(self, layout: Layout) -> Iterator[Iterator[bytes]]:
+    def _regrouped(self, layout: Layout) -> Iterator[Iterator[list[bytes]]]:
         """The lines grouped by query, a share of the queries at a time."""
         shares = min(-(-sum(map(len, self._lines())) // SHARE), MAX_SHARES)
         if shares == 1:
@@ -139,7 +140,7 @@ class FileRun(StreamedRun):
         block, problems, first_line = reader().Block(), Problems(layout, self._name), 1
         not_utf8: dict[tuple[str, bytes], int] = {}
         for data in self._lines():
-            parse(block, data, problems, first_line)
+            parse(block, [data], problems, first_line)
             for what, id, line in find_not_utf8(block):
                 not_utf8.setdefault((what, id), first_line + line)
             first_line += block.lines
@@ -147,9 +148,9 @@ class FileRun(StreamedRun):
         problems.check_utf8(not_utf8)
 
 
-def _group(lines: Iterable[bytes], layout: Layout) -> Iterator[bytes]:
+def _group(lines: Iterable[bytes], layout: Layout) -> Iterator[list[bytes]]:
     """The lines grouped by query, as blocks of whole lists."""
     regrouped = reader().Regrouped(layout.tabs)
     for block in lines:
         regrouped.add(block)
-    return iter(partial(regrouped.next, PIECE), b"")
+    return ([lists] for lists in iter(partial(regrouped.next, PIECE), b""))

@@ -65,24 +65,22 @@ def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
         yield b"".join([*rest, b"\n"])
 
 
-def list_blocks(chunks: Iterable[bytes], name: str) -> Iterator[Any]:
-    """Chunks of any size as blocks of whole lists: each block ends where the query changes."""
-    pending: list[Any] = []
-    rest = fresh = 0  # bytes of a list that may continue, and bytes after them
-    for chunk in chunks:
-        pending.append(chunk)
-        fresh += len(chunk)
-        if fresh < max(BLOCK, rest):
-            continue
-        text = memoryview(b"".join(pending))
-        cut = reader().last_list(text)
-        if cut:
-            yield text[:cut]
-        pending, rest, fresh = [text[cut:]], len(text) - cut, 0
-        if rest > MAX_LINE and b"\n" not in bytes(text[-MAX_LINE - 1 :]):
-            _check_line(rest, name)
-    if last := b"".join(pending):
-        yield last
+def list_blocks(blocks: Iterable[bytes]) -> Iterator[list[Any]]:
+    """Blocks of whole lines as lists of texts that hold whole lists: each ends where the query changes."""
+    texts: list[Any] = []
+    n_bytes, query = 0, b""  # the query of the last row
+    for block in blocks:
+        start, last = reader().last_list(block)
+        is_end = (start or last != query) and (last or not query)  # lines without rows end no list
+        rest: Any = block
+        if is_end and n_bytes + start >= BLOCK:
+            yield [*texts, memoryview(block)[:start]] if start else texts
+            texts, n_bytes, rest = [], 0, memoryview(block)[start:]
+        texts.append(rest)
+        n_bytes += len(rest)
+        query = last or query
+    if n_bytes:
+        yield texts
 
 
 def _check_line(length: int, name: str) -> None:
@@ -134,7 +132,7 @@ def read_columns(blocks: Iterable[bytes], layout: Layout, name: str) -> Columns:
     not_utf8: dict[tuple[str, bytes], int] = {}
     n_rows = n_lines = 0
     for data in blocks:
-        parse(block, data, problems, n_lines + 1, ranks=has_ranks, tags=True)
+        parse(block, [data], problems, n_lines + 1, ranks=has_ranks, tags=True)
         first, n_lines, n_block = n_lines + 1, n_lines + block.lines, len(block)
         if not n_block:
             continue
@@ -203,14 +201,15 @@ class _Column:
 
 
 def parse(
-    block: Any, data: Any, problems: Problems, first_line: int, *, ranks: bool = False, tags: bool = False
+    block: Any, texts: Sequence[Any], problems: Problems, first_line: int, *, ranks: bool = False, tags: bool = False
 ) -> None:
-    """Parse a block of lines, with ranks and tags if they are needed; irregular lines are checked and rewritten."""
+    """Parse texts of whole lines, with ranks and tags if they are needed; irregular lines are checked and rewritten."""
     layout = problems.layout
     options = len(layout.columns), layout.number, layout.tabs, ranks, tags, layout.tag
-    block.parse(data, *options)
+    block.parse(texts, *options)
     if len(block.irregular):
-        block.parse(problems.rewrite(bytes(data).split(b"\n"), block.irregular.tolist(), first_line), *options)
+        lines = b"".join(texts).split(b"\n")
+        block.parse([problems.rewrite(lines, block.irregular.tolist(), first_line)], *options)
         assert not len(block.irregular), "a normalized line is not regular, and its row would be lost"
 
 

@@ -37,13 +37,21 @@ class Block:
     tag: bytes | None
 
     def parse(
-        self, data: bytes, columns: int, kind: str, tabs: bool, with_rank: bool, with_tag: bool, run_tag: bytes
+        self,
+        texts: Sequence[bytes],
+        columns: int,
+        kind: str,
+        tabs: bool,
+        with_rank: bool,
+        with_tag: bool,
+        run_tag: bytes,
     ) -> None:
-        """Split a block of whole lines. `kind` is "score", "label" or "rank": the number of a row.
+        """Split texts of whole lines. `kind` is "score", "label" or "rank": the number of a row.
 
         `run_tag` is for the compiled reader: here all lines with more words are irregular.
         """
-        self._data, self._text = data, np.frombuffer(data, np.uint8)
+        self._data = data = b"".join(texts)
+        self._text = np.frombuffer(data, np.uint8)
         self._begin = self._end = np.zeros((0, columns), np.int64)
         breaks = np.flatnonzero(self._text == ord("\n"))
         self.lines, self.irregular, self.rank, self.tag = len(breaks), EMPTY, None, None
