@@ -76,9 +76,6 @@ class _RBO(PairMeasure):
         return compute_rbo(pairs, self.phi, self.ties, extremes)
 
 
-RBO = measure(_RBO)
-
-
 class _RBA(PairMeasure):
     """Rank-biased alignment of two rankings: common items weigh by their rank in both.
 
@@ -94,9 +91,6 @@ class _RBA(PairMeasure):
 
     def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
         return compute_rba(pairs, Weights.geometric(self.phi), self.ties, extremes)
-
-
-RBA = measure(_RBA)
 
 
 class _RBR(PairMeasure):
@@ -125,9 +119,6 @@ class _RBR(PairMeasure):
         return compute_rbr(pairs, Weights.geometric(self.phi), self.cutoff, extremes)
 
 
-RBR = measure(_RBR)
-
-
 class _MED_RBP(PairMeasure):
     """Maximised effectiveness difference: the largest difference of RBP that any judgments could give.
 
@@ -150,9 +141,6 @@ class _MED_RBP(PairMeasure):
 
     def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
         return compute_med(pairs, Weights.geometric(self.phi), extremes)
-
-
-MED_RBP = measure(_MED_RBP)
 
 
 class _tau(PairMeasure):
@@ -194,5 +182,9 @@ def list_pair_measures() -> str:
     return ", ".join(name for name, one in measures().items() if one.compares)
 
 
+RBO = measure(_RBO)
+RBA = measure(_RBA)
+RBR = measure(_RBR)
+MED_RBP = measure(_MED_RBP)
 measure(_tau)  # `tiewise.tau` is the function
 measure(_tau_ap)

@@ -1,11 +1,10 @@
 """Audits: how tied a run is, in what precision its scores were, whether that matters, and what to do about it.
 
 - `audits`: `audit` and its result, `Audit`; `sections`: what people read of it, and of several (`Audits`)
-- `tie_statistics`: the tie groups of all rows
-- `grids`, `transformations`: number types and printing; sigmoid, distance and other functions from numbers to scores
-- `quantization`, `even_steps`, `gaps`: the tests that find rounding in scores
-- `duplicates`: identical documents
-- `causes`, `consequences`, `verdict`: what made the ties; what their order changes; the verdict and a remedy
+- `tie_statistics`: the tie groups of all rows, and identical documents
+- `grids`: number types and printing
+- `quantization`, `even_steps`: the tests that find rounding in scores, and the functions from numbers to scores
+- `causes`, `consequences`: what made the ties; what their order changes; the verdict and a remedy
 - `fidelity`: the comparison with a reference run
 """
 

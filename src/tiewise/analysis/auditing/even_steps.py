@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from tiewise.analysis.auditing.grids import FLOAT32, MIN_DISTINCT, Grid
-from tiewise.analysis.auditing.quantization import LOG10_ALPHA
-from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Preimage, Transformation
+from tiewise.analysis.auditing.quantization import LOG10_ALPHA, UP_TO_SCALE, Preimage, Transformation
 from tiewise.data.columns import Floats
 
 LOG10_ALPHA_OF_LIST = -6.0  # the significance level for a single list

@@ -12,8 +12,7 @@ from typing import Any
 
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS, Audit
 from tiewise.analysis.auditing.causes import LIBRARIES
-from tiewise.analysis.auditing.consequences import GRADES, RANKED, gravest_effect
-from tiewise.analysis.auditing.verdict import TOP
+from tiewise.analysis.auditing.consequences import GRADES, RANKED, TOP, gravest_effect
 from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result

@@ -1,12 +1,11 @@
 """The measures, a module for each family. To add one, write a class in the module of its family.
 
-Each class is a definition on a list without ties, Eq. (1) of `tiewise.metrics.definition`. It becomes a value under its
-name without the underscore; the class attribute `aliases` holds the spellings of other tools. Where a class has a
-`law` of its own, that is the closed form for a tie group of `size` documents (`inside` of them within the cutoff)
-after `start` others, with `relevant` relevant documents in it and `seen` above it.
+Each class is a definition on a list without ties, Eq. (1) of `tiewise.metrics.definition`. At the end of the module it
+becomes a value, under its name without the underscore; the class attribute `aliases` holds the spellings of other
+tools. Where a class has a `law` of its own, that is the closed form for a tie group of `size` documents (`inside` of
+them within the cutoff) after `start` others, with `relevant` relevant documents in it and `seen` above it.
 
-The measures are listed everywhere in the order of these imports; `__all__` of a family
-names its measures.
+The measures are listed everywhere in the order of these imports; `__all__` of a family names its measures.
 """
 
 from tiewise.metrics.catalogue import (

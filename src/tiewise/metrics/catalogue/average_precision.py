@@ -51,9 +51,6 @@ class _AP(Binary):
         return Law(mean, lambda: _ap_variance(a, block))
 
 
-AP = measure(_AP)
-
-
 def _ap_variance(a: Floats, block: GroupBlock) -> Floats:
     """The variance of Σ a_i · (relevant documents up to slot i) over the relevant slots i of a group.
 
@@ -137,9 +134,6 @@ class _infAP(Binary):
         return Law(block.relevant / block.size * total, extremes=lambda: sorted_extremes(self, block, is_sorted))
 
 
-infAP = measure(_infAP)
-
-
 class _YAAP(Binary):
     """Log-odds of average precision: log((1 + S) / (1 + N − S)), S = AP · N for N relevant documents (Robertson, 2012).
 
@@ -159,4 +153,6 @@ class _YAAP(Binary):
         return odds
 
 
+AP = measure(_AP)
+infAP = measure(_infAP)
 YAAP = measure(_YAAP)

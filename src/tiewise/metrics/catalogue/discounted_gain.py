@@ -68,9 +68,6 @@ class _DCG(_Discounted):
         return gain
 
 
-DCG = measure(_DCG)
-
-
 class _nDCG(_Discounted):
     """DCG over the DCG of the best list of all judged documents.
 
@@ -90,9 +87,6 @@ class _nDCG(_Discounted):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return ideal_sum(self, q)
-
-
-nDCG = measure(_nDCG)
 
 
 def _rank_biased_weight(rank: Floats, p: float) -> Floats:
@@ -172,9 +166,6 @@ class _RBP(Binary):
         return weight + self.p**end
 
 
-RBP = measure(_RBP)
-
-
 class _TrecRBP(LevelGains):
     """Rank-biased precision as trec_eval 10 defines it: gains are divided by the highest, at least by 1.
 
@@ -196,9 +187,6 @@ class _TrecRBP(LevelGains):
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return _rank_biased_weight(rank, self.p)
-
-
-TrecRBP = measure(_TrecRBP)
 
 
 class _RBPresid(Measure):
@@ -254,4 +242,8 @@ class _RBPresid(Measure):
         return Law(weight + tail * (1 - chance), variance)
 
 
+DCG = measure(_DCG)
+nDCG = measure(_nDCG)
+RBP = measure(_RBP)
+TrecRBP = measure(_TrecRBP)
 RBPresid = measure(_RBPresid)

@@ -82,9 +82,6 @@ class _IPrec(Interpolated):
         return Law(mean, lambda: variance)
 
 
-IPrec = measure(_IPrec)
-
-
 class _ElevenPointAP(Interpolated):
     """The mean of the interpolated precision at eleven shares of the relevant documents, 0, 0.1, … 1, or at `points`.
 
@@ -107,9 +104,6 @@ class _ElevenPointAP(Interpolated):
     def law(self, q: GroupedJudgments) -> Law:
         each = [IPrec(recall=share, rel=self.rel, offset=self.offset).law(q).mean for share in self.shares()]
         return Law(np.mean(each, axis=0))
-
-
-ElevenPointAP = measure(_ElevenPointAP)
 
 
 # -- the distribution -------------------------------------------------------------------------------------------------
@@ -185,3 +179,7 @@ class _Group(NamedTuple):
             total += chance[k] * last.sum(axis=1)
             before = np.cumsum(last, axis=1) - last
         return total
+
+
+IPrec = measure(_IPrec)
+ElevenPointAP = measure(_ElevenPointAP)

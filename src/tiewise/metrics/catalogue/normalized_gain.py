@@ -70,9 +70,6 @@ class _G(LevelGains):
         return Law(np.full_like(block.start, np.nan), extremes=lambda: sorted_extremes(self, block, least == 0))
 
 
-G = measure(_G)
-
-
 class _RnDCG(LevelGains):
     """The mean of nDCG at the ranks where the gain of the ideal list decreases, and at the end of a longer list.
 
@@ -124,9 +121,6 @@ class _RnDCG(LevelGains):
         return linear_law(self._payoff(block.rank, cuts, worth), block)
 
 
-RnDCG = measure(_RnDCG)
-
-
 class _nDCGRel(LevelGains):
     """The mean over all documents with a gain of nDCG at their rank, at the list's end if not retrieved.
 
@@ -159,4 +153,6 @@ class _nDCGRel(LevelGains):
         return np.maximum(safe_divide(total + safe_divide(unseen * order.sum(payoff), best), ideal.n_positive), 0.0)
 
 
+G = measure(_G)
+RnDCG = measure(_RnDCG)
 nDCGRel = measure(_nDCGRel)

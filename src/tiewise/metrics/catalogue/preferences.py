@@ -87,9 +87,6 @@ def _law_by_others_above(block: GroupBlock, others: Floats, worth: Callable[[Flo
     return Law(total, variance)
 
 
-Bpref = measure(_Bpref)
-
-
 class _binG(Binary):
     """The mean over all relevant documents of 1 / log2(2 + other documents above them), 0 if not retrieved.
 
@@ -108,9 +105,6 @@ class _binG(Binary):
     def law(self, block: GroupBlock) -> Law:
         above = block.start - block.seen
         return _law_by_others_above(block, block.size - block.relevant, lambda h: 1.0 / np.log2(2 + above + h))
-
-
-binG = measure(_binG)
 
 
 class _AUC(Binary):
@@ -140,9 +134,6 @@ class _AUC(Binary):
         relevant = block.of_query(q.retrieved(self.gain(q.label)))
         below = (block.of_query(q.length) - block.start - n) - (relevant - block.seen - r)
         return Law(r * (below + (n - r) / 2), lambda: r * (n - r) * (n + 1) / 12)
-
-
-AUC = measure(_AUC)
 
 
 class _Accuracy(Binary):
@@ -187,9 +178,6 @@ class _Accuracy(Binary):
         return Law(mean, variance, extremes)
 
 
-Accuracy = measure(_Accuracy)
-
-
 class _Pairs:
     """The pairs of a relevant and another document in the first ranks, (n_queries, n_h) or (n_queries, 1).
 
@@ -225,3 +213,9 @@ class _Pairs:
 def _share(part: Floats, whole: Floats) -> Floats:
     """part / whole, NaN where there is nothing to divide."""
     return np.divide(part, whole, out=np.full(np.broadcast(part, whole).shape, np.nan), where=whole > 0)
+
+
+Bpref = measure(_Bpref)
+binG = measure(_binG)
+AUC = measure(_AUC)
+Accuracy = measure(_Accuracy)

@@ -139,9 +139,6 @@ class _SDCG(_Weighted):
         return 1.0 / np.log2(rank + 1)
 
 
-SDCG = measure(_SDCG)
-
-
 def _insq_weight(rank: Floats, goal: float) -> Floats:
     """C_i = ((i + 2T − 1) / (i + 2T))², so that w_i = (2T / (i + 2T − 1))²."""
     return (2 * goal / (rank + 2 * goal - 1)) ** 2
@@ -161,9 +158,6 @@ class _INSQ(_Weighted):
 
     def weight(self, rank: Floats) -> Floats:
         return _insq_weight(rank, self.T)
-
-
-INSQ = measure(_INSQ)
 
 
 # -- weights that depend on the gains above -------------------------------------------------------------------
@@ -238,9 +232,6 @@ class _NERR8(_NERR):
         return np.ones_like(rank)
 
 
-NERR8 = measure(_NERR8)
-
-
 class _NERR9(_NERR):
     """Nearly ERR (Azzopardi et al., 2021, Eq. 9): a user goes on from rank i with (1 − gain) · i / (i + 1), up to k.
 
@@ -250,9 +241,6 @@ class _NERR9(_NERR):
 
     def patience(self, rank: Floats) -> Floats:
         return 1.0 / rank
-
-
-NERR9 = measure(_NERR9)
 
 
 class _NERR10(_NERR):
@@ -269,9 +257,6 @@ class _NERR10(_NERR):
         return self.p ** (rank - 1)
 
 
-NERR10 = measure(_NERR10)
-
-
 class _NERR11(_NERR):
     """Nearly ERR (Azzopardi et al., 2021, Eq. 11): a user goes on as in INSQ, with that probability times 1 − gain.
 
@@ -284,9 +269,6 @@ class _NERR11(_NERR):
 
     def patience(self, rank: Floats) -> Floats:
         return _insq_weight(rank, self.T)
-
-
-NERR11 = measure(_NERR11)
 
 
 class _INST(_Adaptive):
@@ -324,9 +306,6 @@ class _INST(_Adaptive):
         last = np.append(first, True)[1:]
         unstopped[order.query[last]] = (weight * safe_divide(near, far + 1) ** 2)[last]
         return Reading(order.sum(weight * gain), ranks, unstopped)
-
-
-INST = measure(_INST)
 
 
 class _Stop(NamedTuple):
@@ -437,11 +416,18 @@ class _BPM(_Adaptive):
         return np.concatenate(found) / self._scale
 
 
-BPM = measure(_BPM)
-
-
 def _first_end(q: GroupedJudgments, flags: NDArray[np.bool_]) -> Floats:
     """The last rank of the first flagged tie group of each query, infinite if there is none."""
     end = np.full(q.n_queries, np.inf)
     np.minimum.at(end, q.group_query[flags], (q.group_start + q.group_size)[flags])
     return end
+
+
+SDCG = measure(_SDCG)
+INSQ = measure(_INSQ)
+NERR8 = measure(_NERR8)
+NERR9 = measure(_NERR9)
+NERR10 = measure(_NERR10)
+NERR11 = measure(_NERR11)
+INST = measure(_INST)
+BPM = measure(_BPM)
