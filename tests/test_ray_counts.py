@@ -21,8 +21,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties import TieGroups, judged_scores, tie_groups
-from tiewise.ties.fingerprints import MAX_SAMPLE, fingerprint_ids, fingerprint_rows, sample_limit
-from tiewise.ties.shards import Counts, Total, small
+from tiewise.ties.shards import MAX_SAMPLE, Counts, Total, fingerprint_ids, fingerprint_rows, sample_limit, small
 
 ORDERS = ("docid-desc", "docid-asc", "given")
 

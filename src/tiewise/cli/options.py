@@ -68,7 +68,7 @@ def complete_measure() -> dict[str, str]:
 
 def load_plugins(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> None:
     """Import the modules of ``--plugin``."""
-    from tiewise.cli.plugins import load_plugin
+    from tiewise.cli.program import load_plugin
 
     for name in value:
         load_plugin(name)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation
-from tiewise.metrics.student import t_quantile
+from tiewise.metrics.hypergeometric import t_quantile
 from tiewise.results.base import Result
 from tiewise.results.view import View
 from tiewise.results.wording import count_noun

@@ -25,9 +25,8 @@ from tiewise.io import as_source
 from tiewise.io.edited_run import edit_source
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import Counted, RunSource
-from tiewise.ties.fingerprints import sample_limit
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.shards import Counts, Total, small
+from tiewise.ties.shards import Counts, Total, sample_limit, small
 
 if TYPE_CHECKING:
     import pyarrow

@@ -45,8 +45,7 @@ from tiewise.rankings.ranking import Ranking
 from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
 from tiewise.results.latex import render_latex
-from tiewise.results.model import Section, Table
-from tiewise.results.rows import Rows
+from tiewise.results.model import Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import MAX_NAMED, NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 
