@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.adapters.ray.cluster import add_counts
-from tiewise.adapters.ray.shard_files import list_shards
-from tiewise.adapters.ray.shards import RunCounter, merge_shards
+from tiewise.adapters.ray.shards import RunCounter, list_shards, merge_shards
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError

@@ -140,7 +140,6 @@ def rba_range(lengths: Sequence[int] = (10, 50, 100), *, phi: tuple[float, float
 
 
 def _range_lines(lengths: Sequence[int], names: Sequence[str], phi: Floats) -> Any:
-    """The two lines of each length, point by point."""
     scores = [line for k in lengths for line in (reversed_rba(phi, k), 1 - phi**k)]
     return inline_data(
         {

@@ -116,12 +116,7 @@ class ComparisonPlots:
         return forest(rows, measure=str(mean.measure), title=title)
 
     def differences(
-        self,
-        a: str | None = None,
-        b: str | None = None,
-        measure: str | Measure | None = None,
-        *,
-        title: str = "",
+        self, a: str | None = None, b: str | None = None, measure: str | Measure | None = None, *, title: str = ""
     ) -> alt.LayerChart:
         """System a minus system b, query by query. If there are only two systems, they need not be named.
 
@@ -139,7 +134,6 @@ class ComparisonPlots:
         return differences(first, second, names=(a, b), title=title)
 
     def _printed(self, measure: str | Measure | None, tools: bool | Iterable[str]) -> dict[str, dict[str, float]]:
-        """The numbers of the chosen tools, by system."""
         if tools is False:
             return {system: {} for system in self._compared.systems}
         printed = self._compared.printed(measure)
@@ -288,7 +282,6 @@ def _difference(query: str, a: Estimate | float, b: Estimate | float) -> dict[st
 
 
 def _statistics(query: str, value: Estimate | float) -> tuple[float, float, float]:
-    """Expectation, minimum and maximum."""
     if not isinstance(value, Estimate):
         return float(value), float(value), float(value)
     if value.expected is None:

@@ -215,7 +215,6 @@ class PageContent:
 
     @property
     def _leads(self) -> list[PairComparison]:
-        """The first run against each other run."""
         return self.pairs[: len(self.runs) - 1]
 
     @cached_property
@@ -299,7 +298,6 @@ class PageContent:
 
     @property
     def _cutoffs(self) -> list[int]:
-        """The cutoffs of curves."""
         return [k for k in charts.CUTOFFS if k <= max(*self._lengths.values(), self.measure.cutoff or 1)]
 
     @property

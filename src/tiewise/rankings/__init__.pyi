@@ -1,6 +1,5 @@
 """The public names, each written once: `__init__.py` reads this file, and imports a name when it is used."""
 
-from tiewise.rankings.alignment import rba as rba
 from tiewise.rankings.correlation import Tau as Tau
 from tiewise.rankings.correlation import TauAP as TauAP
 from tiewise.rankings.correlation import tau as tau
@@ -8,6 +7,7 @@ from tiewise.rankings.correlation import tau_ap as tau_ap
 from tiewise.rankings.costs import read_costs as read_costs
 from tiewise.rankings.overlap import MED as MED
 from tiewise.rankings.overlap import med_rbp as med_rbp
+from tiewise.rankings.overlap import rba as rba
 from tiewise.rankings.overlap import rbo as rbo
 from tiewise.rankings.pair_measures import PairMeasure as PairMeasure
 from tiewise.rankings.rank_biased import precision as precision

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.names import measure, measures
-from tiewise.rankings.alignment import compute_rba
 from tiewise.rankings.correlation import compute_tau, compute_tau_ap
-from tiewise.rankings.overlap import compute_med, compute_rbo
+from tiewise.rankings.overlap import compute_med, compute_rba, compute_rbo
 from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.tie_orders import Parts
 from tiewise.rankings.weights import Weights

@@ -1,6 +1,6 @@
 """Rank-biased precision (RBP) and rank-biased recall (RBR): a ranking against judged items, or a set; and sets alone.
 
-The rank-biased measures (RBO and RBA are in the modules beside) take a ranking for the visible part of an unbounded
+The rank-biased measures (RBO and RBA are in the module beside) take a ranking for the visible part of an unbounded
 one, in which rank r weighs (1−φ)·φ^(r−1). `lower` assumes that unseen and unjudged items lower the score, `upper` that
 they raise it. Both are Estimates over all orders of the tied items. Equation numbers are those of Moffat et al.
 (SIGIR-AP 2024), unless another paper is named.

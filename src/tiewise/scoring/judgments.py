@@ -132,7 +132,6 @@ class Ids:
 
 
 def _decimal_lengths(rows: Indices) -> Indices:
-    """The number of digits of non-negative integers."""
     return np.maximum(np.searchsorted(POWERS_OF_TEN, rows, side="right"), 1)
 
 

@@ -25,11 +25,7 @@ from tiewise.ties.orders import NO_RANKS, TOOL_ORDERS, check_orders
 
 
 def count_ties(
-    qrels: Qrels,
-    run: Run,
-    orders: Sequence[str],
-    dtypes: Sequence[str] = ("float64",),
-    scores: Floats | None = None,
+    qrels: Qrels, run: Run, orders: Sequence[str], dtypes: Sequence[str] = ("float64",), scores: Floats | None = None
 ) -> dict[str, TieGroups]:
     """The tie groups of a run for each score type (``"float64"``: the scores as they are), with counts for all orders.
 

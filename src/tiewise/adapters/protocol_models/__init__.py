@@ -17,14 +17,7 @@ from typing import Any
 import numpy as np
 
 from tiewise import scoring
-from tiewise.adapters.protocol_models.loading import (
-    KINDS,
-    Loader,
-    check_told,
-    find_kind,
-    find_model,
-    takes_instruction,
-)
+from tiewise.adapters.protocol_models.loading import KINDS, Loader, check_told, find_kind, find_model, takes_instruction
 from tiewise.adapters.protocol_models.text_collections import TextCollection, read_collection
 from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.analysis.protocols import Row
@@ -201,8 +194,6 @@ def _resolve_device(device: str | None) -> str:
 
 
 class _Rows:
-    """The rows of one model on one collection."""
-
     def __init__(
         self,
         loader: Loader,
@@ -222,7 +213,6 @@ class _Rows:
         self._done, self._total = 0, types * self._work
 
     def of(self, dtype: str, levels: Sequence[str]) -> dict[str, Row]:
-        """The rows of a type."""
         names = {level: name_row(dtype, level) for level in levels}
         if self._loader.is_reranker:
             return self._reranked(dtype, names)

@@ -186,7 +186,6 @@ class CrossEncoderReranker(Reranker):
 
 
 def _find_dense(model: Any) -> Any:
-    """The Dense module that computes a model's scores, if there is one."""
     modules = [module for module in model.children() if type(module).__name__ == "Dense"]
     return next((module for module in reversed(modules) if module.module_output_name == "scores"), None)
 

@@ -13,14 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import (
     Effect,
+    Fidelity,
     Grade,
     Reversal,
     decide_verdict,
     find_reversals,
     measure_effects,
+    measure_fidelity,
 )
 from tiewise.analysis.auditing.even_steps import EvenSteps
-from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
 from tiewise.analysis.auditing.quantization import infer_score_grid
 from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics, count_identical_rows
 from tiewise.analysis.comparison.pair import PairComparison
@@ -208,7 +209,6 @@ def _check_comparisons(comparisons: Any) -> list[PairComparison]:
 
 
 def _parse_checks(checks: Any) -> dict[Measure, list[float]]:
-    """The numbers that each measure is checked against."""
     if checks is not None and not isinstance(checks, Mapping):
         raise InputError(f"checks={checks!r} is not possible. Give {{measure: number}}, as in {{'nDCG@10': 0.45}}.")
     found: dict[Measure, list[float]] = {}

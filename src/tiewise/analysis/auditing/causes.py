@@ -300,7 +300,6 @@ def collect_evidence(scores: ScoreGrid, ties: TieStatistics, identical_rows: int
 # The size of the rounding step follows from the ties. If a step holds λ documents on average, a share λ / (e^λ − 1) of
 # the non-empty steps holds exactly one document, and 1 − e^−λ of all steps are not empty.
 
-
 BY_CHANCE = 0.6  # from this share of the expected small gaps on, rounding did not make the ties
 MIN_EXPECTED = 10  # small gaps that must be expected for the share to mean anything
 NEIGHBOURS = 4  # on either side: the gaps with which a gap is compared

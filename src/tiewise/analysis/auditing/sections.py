@@ -158,13 +158,10 @@ def _style(audit: Audit) -> Style:
 
 
 def _order(audit: Audit) -> str:
-    """The tools, or the orders, of the oblivious values."""
     return "" if audit.report is None else ", ".join(audit.report.oblivious_orders)
 
 
 class _OneAudit:
-    """The audit of one run, to show."""
-
     def __init__(self, name: str, audit: Audit, view: View):
         self.name, self.audit, self.view, self.numbers = name, audit, view, view.numbers
 

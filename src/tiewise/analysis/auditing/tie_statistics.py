@@ -216,7 +216,6 @@ def _count(mask: NDArray[Any]) -> int:
 
 
 def _count_pairs(sizes: Codes) -> int:
-    """How many pairs of documents are in groups of these sizes."""
     return int((sizes * (sizes - 1)).sum()) // 2
 
 

@@ -27,16 +27,7 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
 
-__all__ = [
-    "BPM",
-    "INSQ",
-    "INST",
-    "NERR8",
-    "NERR9",
-    "NERR10",
-    "NERR11",
-    "SDCG",
-]
+__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG"]
 
 #: How many ranks a user reads at most, if there is no cutoff, and the largest cutoff: there is a weight for each rank.
 RANKS, MAX_RANKS = 1000, 10_000_000

@@ -404,7 +404,6 @@ class _Vectors:
 
 
 def _matrices(queries: Any, docs: Any, whose: str = "") -> tuple[Array, Array]:
-    """Queries and documents, checked."""
     pair = _matrix(queries, f"queries{whose}"), _matrix(docs, f"documents{whose}")
     if pair[0].shape[1] != pair[1].shape[1]:
         raise InputError(
