@@ -1,4 +1,4 @@
-"""The program ``tiewise``: its commands, its exit codes, its error messages, and plugins with measures of a user.
+"""The program ``tiewise``: its commands, its exit codes, and its error messages.
 
 A command is imported when it is called. Every error becomes one message on standard error and an exit code: 0 done,
 2 bad input or usage (also an output that cannot be written), 3 a ``--fail-if`` condition is true.
@@ -10,11 +10,9 @@ import difflib
 import os
 import shutil
 import sys
-import traceback
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +21,6 @@ import click
 from tiewise._version import __version__
 from tiewise.cli.command import BAD_INPUT, CommandGroup, option
 from tiewise.errors import InputError, TiewiseError
-from tiewise.metrics.definition import Measure
 from tiewise.results.wording import spelled_for_shell
 
 __all__ = ["BAD_INPUT", "CHECK_FAILED", "all_commands", "app", "print_error", "print_note", "run_process", "status_of"]
@@ -216,6 +213,7 @@ def _explain(error: Exception, args: Sequence[str]) -> str | None:
             return f"{files or 'tiewise'}: there is not enough memory."
         case OSError():  # from help and version: results are written by `save`, which has its own message
             return f"{error.filename or 'standard output'}: cannot be used ({error.strerror or error})."
+    from tiewise.cli.options import explain_plugin_error  # a measure of a plugin can raise anything
 
     return explain_plugin_error(error)
 
@@ -236,73 +234,3 @@ def _print_lines(prefix: str, lines: Sequence[str]) -> None:
     for line in lines:
         with suppress(BrokenPipeError):
             print(f"{prefix}: {encodable(escape_controls(line), sys.stderr.encoding)}", file=sys.stderr, flush=True)
-
-
-# -- plugins --------------------------------------------------------------------------------------------------------
-
-#: The plugins that were imported, by the names of their modules.
-_loaded: dict[str, str] = {}
-
-
-def load_plugin(name: str) -> None:
-    """Import a Python file, or a module by its dotted name, also from the current folder."""
-    path = Path(name)
-    is_file = path.suffix == ".py"
-    if is_file and not path.is_file():
-        raise InputError(f"The plugin {name}: there is no such file.")
-    module = f"tiewise_plugin_{path.stem}" if is_file else name
-    _loaded[module] = name
-    try:
-        if is_file:
-            _import_file(path, module)
-        else:
-            with _current_folder_on_path():
-                import_module(name)
-    except (Exception, SystemExit) as error:  # a plugin can raise anything
-        if isinstance(error, ModuleNotFoundError) and not is_file and f"{name}.".startswith(f"{error.name}."):
-            raise InputError(f"The plugin {name}: {error}. Give a file that ends in .py, or a module.") from None
-        raise InputError(f"The plugin {name}: {_line_of(error)}{type(error).__name__}: {error}") from None
-
-
-@contextmanager
-def _current_folder_on_path() -> Iterator[None]:
-    """Import from the current folder, last and only here: no other file of the folder shall run by its name."""
-    added = [] if "" in sys.path else [""]
-    sys.path += added
-    try:
-        yield
-    finally:
-        for one in added:
-            sys.path.remove(one)
-
-
-def _import_file(path: Path, name: str) -> None:
-    spec = spec_from_file_location(name, path)
-    assert spec is not None and spec.loader is not None
-    module = module_from_spec(spec)
-    sys.modules[name] = module  # dataclasses look their module up
-    spec.loader.exec_module(module)
-
-
-def _line_of(error: BaseException) -> str:
-    """Where in the plugin an error was raised, for a message."""
-    ours = ("importlib", __file__)
-    places = [
-        one for one in traceback.extract_tb(error.__traceback__) if not any(name in one.filename for name in ours)
-    ]
-    return f"line {places[-1].lineno} of {Path(places[-1].filename).name}: " if places else ""
-
-
-def explain_plugin_error(error: Exception) -> str | None:
-    """The message on an error in a measure of a plugin, with the measure and the line; None for any other error."""
-    found, line = None, ""
-    for frame, number in traceback.walk_tb(error.__traceback__):
-        owner = frame.f_locals.get("self", frame.f_locals.get("measure"))
-        if isinstance(owner, Measure) and type(owner).__module__ in _loaded:
-            found = owner
-        if frame.f_globals.get("__name__") in _loaded:
-            line = f" (line {number} of {Path(frame.f_code.co_filename).name})"
-    if found is None and not line:
-        return None
-    what = f"{found} of the plugin {_loaded[type(found).__module__]}" if found is not None else "A plugin"
-    return f"{what} fails{line}: {type(error).__name__}: {error}"
