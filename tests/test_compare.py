@@ -17,7 +17,7 @@ from scipy import stats
 
 import oracle_compare as oracle
 import tiewise as tw
-from tiewise.analysis.comparison import distribution, ranks, result, shared_order, tied_groups
+from tiewise.analysis.comparison import distribution, result, shared_order, tie_orders
 from tiewise.analysis.comparison.distribution import Distribution, add_distributions, compare_distributions
 from tiewise.analysis.comparison.pair import Answers
 from tiewise.analysis.significance import ATOL
@@ -593,7 +593,7 @@ def test_ranks_of_nearly_equal_means():
         [0, 1e-14], (200, 6)
     )
     naive = [[1 + sum(other > own + ATOL for other in row) for own in row] for row in means.tolist()]
-    assert ranks._ranks(means).tolist() == naive
+    assert tie_orders._ranks(means).tolist() == naive
 
 
 def test_every_mean_lies_within_its_range():
@@ -1001,7 +1001,9 @@ def test_components_with_too_many_documents_are_sampled(monkeypatch, orders):
 def test_priorities_that_differ_in_their_last_bits_only():
     judged = tw.Qrels.from_dict({"q": {"a": 1, "b": 2, "c": 0}, "r": {"a": 1, "b": 0}, "s": {"a": 1, "b": 0}})
     run = tw.Run.from_dict({q: {"a": 1.0, "b": 1.0, "c": 1.0, "d": 1.0} for q in "qrs"})
-    tied = tied_groups.TiedGroups(tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool))
+    tied = distribution.TiedGroups(
+        tw.parse("DCG"), GroupedJudgments(tw.tie_groups(judged, run)), np.ones(3, dtype=bool)
+    )
     members = shared_order.TiedDocuments(tied, run, across_queries=True)
     rng = np.random.default_rng(0)
     for priority in (

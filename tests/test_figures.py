@@ -19,8 +19,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.results import html
 from tiewise.results.base import Result
-from tiewise.results.model import Bar
-from tiewise.results.rows import Rows
+from tiewise.results.model import Bar, Rows
 
 SCRIPT = "<script>alert(1)</script>"
 MAGIC = {"svg": b"<svg", "png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "html": b"<!DOCTYPE html>", "json": b"{"}

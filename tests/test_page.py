@@ -26,8 +26,7 @@ pytest.importorskip("altair")
 pytest.importorskip("vl_convert")
 
 from tiewise.page.charts import LANES
-from tiewise.page.content import collect_content
-from tiewise.page.precision_families import find_families
+from tiewise.page.content import collect_content, find_families
 from tiewise.page.rendering import BUNDLES, _json, _programs
 from tiewise.page.tie_orders import STOPS, replay_query
 

@@ -28,8 +28,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 import tiewise as tw
 import tiny
-from tiewise.adapters.protocol_models import TextCollection, read_collection
-from tiewise.adapters.protocol_models.saved_scores import SavedScores
+from tiewise.adapters.protocol_models import SavedScores, TextCollection, read_collection
 from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.cli.program import status_of
 from tiewise.io.compression import save

@@ -12,9 +12,8 @@ import pytest
 import oracle_rankings as oracle
 import tiewise as tw
 from tiewise.errors import InputError
-from tiewise.rankings.alignment import compute_rba, expected_power_sum
 from tiewise.rankings.correlation import count_pairs, count_smaller_before
-from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.overlap import compute_rba, compute_rbo, expected_power_sum
 from tiewise.rankings.ranking import pair_rankings
 from tiewise.rankings.weights import Weights, reversed_rba, tail_weight, weight_table
 

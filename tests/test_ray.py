@@ -32,7 +32,7 @@ import tiewise as tw
 from pages import FENCE
 from tiewise import scoring
 from tiewise.adapters import ray as sharded
-from tiewise.adapters.ray.shard_files import list_shards
+from tiewise.adapters.ray.shards import list_shards
 from tiewise.errors import InputError
 from tiewise.io.vectors import ID_NAMES, VECTOR_NAMES
 

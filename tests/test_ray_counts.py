@@ -15,14 +15,12 @@ from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.adapters.ray.cluster import add_counts
-from tiewise.adapters.ray.shard_files import list_shards
-from tiewise.adapters.ray.shards import RunCounter, merge_shards
+from tiewise.adapters.ray.shards import RunCounter, list_shards, merge_shards
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties import TieGroups, judged_scores, tie_groups
-from tiewise.ties.fingerprints import MAX_SAMPLE, fingerprint_ids, fingerprint_rows, sample_limit
-from tiewise.ties.shards import Counts, Total, small
+from tiewise.ties.shards import MAX_SAMPLE, Counts, Total, fingerprint_ids, fingerprint_rows, sample_limit, small
 
 ORDERS = ("docid-desc", "docid-asc", "given")
 

@@ -11,7 +11,6 @@ import tiewise as tw
 from tiewise import scoring
 from tiewise.errors import InputError, TiewiseError
 from tiewise.scoring import host_scorer, quantised
-from tiewise.scoring.row_makers import setups
 from tiewise.scoring.row_makers import vectors as vector_rows
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
@@ -39,7 +38,7 @@ def unit(x):
 
 def plain(name, queries, docs):
     """The scores of a row, computed without the code under test."""
-    setup = setups.Setup.parse(name)
+    setup = vector_rows.Setup.parse(name)
     if setup.dims:
         queries, docs = queries[:, : setup.dims], docs[:, : setup.dims]
 
@@ -337,7 +336,7 @@ def test_documents_in_a_file_are_never_copied_as_a_whole(tmp_path, monkeypatch, 
     docs = rng.normal(size=(20_000, 256)).astype(np.float32)
     np.save(tmp_path / "docs.npy", docs)
     queries, mapped = docs[:5].copy(), np.load(tmp_path / "docs.npy", mmap_mode="r")
-    for module in (quantised, setups, vector_rows):
+    for module in (quantised, vector_rows):
         monkeypatch.setattr(module, "BLOCK", 2**16)
     monkeypatch.setattr(host_scorer, "CHUNK", 2**18)
     monkeypatch.setattr(host_scorer, "DOCUMENTS", 512)

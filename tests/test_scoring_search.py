@@ -19,7 +19,7 @@ from tiewise.errors import InputError, TiewiseWarning
 from tiewise.scoring import device_scorer, host_functions, host_scorer
 from tiewise.scoring.backends import TorchBackend
 from tiewise.scoring.device_counting import ScoreBlock
-from tiewise.scoring.ids import Ids
+from tiewise.scoring.judgments import Ids
 from tiewise.scoring.selecting_kernels import LAST_DOCUMENT, NO_DOCUMENT, Selection, lowest_equal_key, unpack_keys
 from tiewise.ties import tie_groups as from_run
 from tiewise.ties.groups import TieGroups

@@ -15,8 +15,7 @@ from tiewise.results.data_formats import render_csv, render_json_lines, render_t
 from tiewise.results.html import render_html
 from tiewise.results.latex import render_latex
 from tiewise.results.markdown import render_markdown
-from tiewise.results.model import BEST, Bar, Cell, Code, Column, Paragraph, Section, Table, columns_of
-from tiewise.results.rows import Rows
+from tiewise.results.model import BEST, Bar, Cell, Code, Column, Paragraph, Rows, Section, Table, columns_of
 from tiewise.results.text import render_text
 from tiewise.results.wording import PLAIN, NumberFormat, encodable
 

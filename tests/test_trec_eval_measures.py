@@ -9,7 +9,7 @@ import pytest
 import tiewise as tw
 from cases import Case
 from tiewise.metrics import engine
-from tiewise.metrics.catalogue import interpolated_precision
+from tiewise.metrics.catalogue import average_precision
 from tiewise.metrics.enumeration import Sampling
 from tiewise.metrics.tool_rules import TOOLS
 
@@ -51,7 +51,7 @@ def test_how_each_statistic_is_found(measure, labels, method):
 @pytest.mark.parametrize("measure", [tw.IPrec(recall=0.1), tw.IPrec(recall=0.6), tw.ElevenPointAP], ids=str)
 def test_the_distribution_of_interpolated_precision_agrees_with_a_sample(measure, monkeypatch):
     exact = estimate(measure, GRADES)
-    monkeypatch.setattr(interpolated_precision, "LATTICE_COST", 0)
+    monkeypatch.setattr(average_precision, "LATTICE_COST", 0)
     sampled = estimate(measure, GRADES, samples=4000)
     assert (exact.method["expected"], sampled.method["expected"]) == ("exact", "sampled")
     assert abs(exact.expected - sampled.expected) < 4 * sampled.standard_error

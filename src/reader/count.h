@@ -183,7 +183,7 @@ inline bool has_duplicates(const std::vector<Id>& docs, const int64_t* offsets, 
 }
 
 // The fingerprint of an id after others, whose fingerprint is `value`: the same on every machine, unlike a hash. See
-// tiewise.ties.fingerprints.
+// tiewise.ties.shards.
 inline uint64_t fingerprint(Id id, uint64_t value = 0x9E3779B97F4A7C15u) {
   const auto add = [&](uint64_t number) {
     value = (value ^ number) * 0xBF58476D1CE4E5B9u;

@@ -54,11 +54,11 @@ from tiewise.metrics.names import parse_all as parse_all
 from tiewise.metrics.noise import Noise as Noise
 from tiewise.metrics.noise import Rerun as Rerun
 from tiewise.page import write_page as write_page
-from tiewise.rankings.alignment import rba as rba
 from tiewise.rankings.correlation import tau as tau
 from tiewise.rankings.correlation import tau_ap as tau_ap
 from tiewise.rankings.first_stages import Stages as Stages
 from tiewise.rankings.first_stages import stages as stages
+from tiewise.rankings.overlap import rba as rba
 from tiewise.rankings.overlap import rbo as rbo
 from tiewise.rankings.pair_measures import MED_RBP as MED_RBP
 from tiewise.rankings.pair_measures import RBA as RBA

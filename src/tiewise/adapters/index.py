@@ -31,7 +31,7 @@ from tiewise.results.model import Column, Paragraph, Part, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import PLAIN, NumberFormat, count_noun, format_percent, spell_option
 from tiewise.scoring import Collection
-from tiewise.scoring.ids import IdsLike
+from tiewise.scoring.judgments import IdsLike
 from tiewise.scoring.options import require_int
 from tiewise.ties import tie_groups
 

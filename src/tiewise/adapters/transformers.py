@@ -139,7 +139,6 @@ def high_precision(
 
 
 def _check_model(model: Any) -> None:
-    """Require a transformers model that can rank."""
     name, packages = type(model).__name__, {base.__module__.partition(".")[0] for base in type(model).__mro__}
     if "sentence_transformers" in packages:
         raise InputError(f"{name} is not a transformers model. Use tiewise.adapters.sentence_transformers for it.")
@@ -232,7 +231,6 @@ class Reranker(ABC):
         """A batch of inputs from pairs of texts."""
 
     def _native(self, own: Any) -> Any:
-        """The model's own scores from its own logits."""
         return own.sigmoid() if self.fn == "sigmoid" else own.softmax(-1)[:, self.positive]
 
     def _scores(self, own: Any, recomputed: Any) -> Scores:

@@ -206,7 +206,6 @@ def _decimal_exponent(x: Floats) -> Floats:
 
 
 def _round_significant(x: Floats, digits: int) -> Floats:
-    """Numbers rounded to a number of significant digits."""
     places = digits - 1 - _decimal_exponent(x)
     with np.errstate(over="ignore", invalid="ignore"):
         scale = 10.0 ** np.abs(places)

@@ -33,8 +33,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.aggregation import sum_over_queries
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
-from tiewise.results.model import Section, Table
-from tiewise.results.rows import Rows
+from tiewise.results.model import Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import (
     MAX_NAMED,

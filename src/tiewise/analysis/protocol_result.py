@@ -11,12 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from tiewise.analysis.incomplete_runs import cut_note
-from tiewise.analysis.protocol_tables import (
-    POINTS,
-    describe_protocol,
-    paper_section,
-    protocol_section,
-)
+from tiewise.analysis.protocol_tables import POINTS, describe_protocol, paper_section, protocol_section
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL, loss_bounds
 from tiewise.analysis.simultaneous import Family

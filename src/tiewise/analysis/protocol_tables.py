@@ -118,7 +118,6 @@ def _cost_columns(found: Protocol, *, wide: bool) -> Cells:
 
 
 def _legend(found: Protocol) -> str:
-    """What the columns of the wide table mean."""
     timed = " and ".join(dict.fromkeys(row.timed for name in found.rows if (row := found.row(name)).timed))
     losses = {f"{found._worst_loss(measure):g}": None for measure in found.measures}
     return (

@@ -144,7 +144,6 @@ class Reports(Result, dict[str, Report]):
 
     @property
     def _order(self) -> str:
-        """The tools, or the orders, of the oblivious values."""
         return ", ".join(next(iter(self.values())).oblivious_orders)
 
     def _legend(self, table: Table) -> Iterator[str]:
@@ -244,7 +243,6 @@ def _columns(found: Estimates, some: slice) -> dict[str, Any]:
 
 
 def _method_columns(methods: Methods | None) -> dict[str, Any]:
-    """How the statistics of queries were found."""
     if methods is None:
         return {f"{name}_method": word for name, word in EXACT_METHOD.items()}
     codes = {name: getattr(methods, name) for name in EXACT_METHOD}
@@ -254,7 +252,6 @@ def _method_columns(methods: Methods | None) -> dict[str, Any]:
 
 
 def _flatten(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as the columns of a row."""
     plain = estimate.to_dict()
     for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
         plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))

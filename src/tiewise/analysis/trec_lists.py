@@ -25,7 +25,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
-from tiewise.metrics.catalogue.interpolated_precision import Interpolated
+from tiewise.metrics.catalogue.average_precision import Interpolated
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order, select_queries

@@ -203,7 +203,6 @@ class _Parser:
     # -- terms
 
     def replace_terms(self) -> str:
-        """The text with a placeholder for each term."""
         facts = "|".join(self.facts) or "(?!)"
         word = re.compile(rf"\b(?:({'|'.join(self.statistics)})\s*\(|({facts})\b(?!\s*\()|[A-Za-z]\w*)")
         replaced, at = "", 0
@@ -335,7 +334,6 @@ class _Parser:
         return self.error(f"unknown {'name' if self.facts else 'statistic'} '{name}'. {hint}")
 
     def unknown_name(self, name: str) -> TiewiseError:
-        """The error for a name that is neither a fact nor a measure."""
         if self.facts:
             return self.unknown(name)
         if not self.systems and name not in self.statistics:

@@ -28,11 +28,7 @@ FIRST = ("nDCG", "RR", "AP", "P", "R", "Success", "F1", "RBP", "ERR", "Judged")
 @command("measures", examples=("tiewise measures", "tiewise measures nDCG"))
 @argument("[NAME]", "A measure to describe.", type=str, shell_complete=complete_from(options.complete_measure))
 @option(
-    "--format FORMAT",
-    OUTPUT,
-    "table, tsv, json or markdown.",
-    type=click.Choice(get_args(ListFormat)),
-    default="table",
+    "--format FORMAT", OUTPUT, "table, tsv, json or markdown.", type=click.Choice(get_args(ListFormat)), default="table"
 )
 @options.explain("all measures, with parameters, defaults and other names")
 @options.plugins

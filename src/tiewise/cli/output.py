@@ -145,12 +145,7 @@ def write_section(section: Section) -> None:
 
 
 def render(
-    result: Result,
-    format: TableFormat,
-    view: View,
-    *,
-    notes: Sequence[str] = (),
-    colour: bool = False,
+    result: Result, format: TableFormat, view: View, *, notes: Sequence[str] = (), colour: bool = False
 ) -> str | bytes | Iterator[str]:
     """A result as text that ends with a line break, whole or in pieces, or as bytes (Parquet).
 

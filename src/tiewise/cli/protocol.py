@@ -138,7 +138,6 @@ def vectors_command(
 
 
 def _read(path: Path, vectors: str, ids: str, id_file: Path | None) -> tuple[Any, Any]:
-    """The vectors of a file and their ids."""
     from tiewise.scoring.vector_files import read_matrix
 
     matrix, found = read_matrix(path, vectors, ids)

@@ -215,7 +215,6 @@ def _folder_name(name: str) -> str:
 
 
 def _check_measuring(experiment: Experiment, data: Mapping[str, Any]) -> None:
-    """Require settings of a data set that are possible."""
     how = experiment.measuring(data)
     depth = experiment.common.get("depth")
     for measure in check_settings(how.get("measures", "nDCG@10"), how.get("max_loss")):

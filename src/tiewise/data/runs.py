@@ -319,7 +319,6 @@ class Run(Table):
 
 
 def _id_column(values: Any, what: str) -> list[str]:
-    """Ids as text, from a list, an array or a tensor."""
     values = to_host(values)
     if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
         raise InputError(f"The {what} ids must be a list with one id for each row, not {values!r}.")

@@ -377,7 +377,6 @@ def _mapped_columns(cls: type[Table], table: Mapping[Any, Mapping[Any, Any]]) ->
 
 
 def _all_text(table: Mapping[Any, Any]) -> bool:
-    """Whether all ids are text."""
     return set(map(type, table)) <= {str} and all(
         set(map(type, docs)) <= {str} for docs in table.values() if isinstance(docs, Mapping)
     )

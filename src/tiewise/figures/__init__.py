@@ -6,13 +6,12 @@ A new kind of figure is a new module whose functions end with `theme.apply_theme
 """
 
 from tiewise.figures.curves import curve
+from tiewise.figures.first_stages import rba_range
 from tiewise.figures.forests import forest, forest_rows
+from tiewise.figures.plots import differences, group_sizes
 from tiewise.figures.protocols import losses
-from tiewise.figures.query_differences import differences
-from tiewise.figures.rankings import rba_range
 from tiewise.figures.score_residuals import residuals
 from tiewise.figures.theme import save
-from tiewise.figures.tie_group_sizes import group_sizes
 
 __all__ = [
     "curve",

@@ -22,7 +22,7 @@ from tiewise.figures.theme import (
 )
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.results.rows import Rows
+from tiewise.results.model import Rows
 from tiewise.results.wording import PLAIN
 
 if TYPE_CHECKING:

@@ -176,13 +176,7 @@ def make_title(title: str, subtitle: str = "") -> Any:
 
 
 def layer_chart(
-    layers: Sequence[Any],
-    *,
-    title: str,
-    description: str,
-    height: Any,
-    width: float = WIDTH,
-    subtitle: str = "",
+    layers: Sequence[Any], *, title: str, description: str, height: Any, width: float = WIDTH, subtitle: str = ""
 ) -> alt.LayerChart:
     """Layers as one chart in the common look."""
     heading = make_title(title, subtitle)

@@ -399,7 +399,7 @@ class Measure:
         nDCG 0.8100 [0.6697, 0.9502]
         """
         from tiewise.metrics import engine
-        from tiewise.ties.ranking_notation import notation
+        from tiewise.ties.counting import notation
 
         measure = self if k is None else self @ k
         return engine.estimates(measure, engine.group(measure, notation(ranking)), oblivious="given").mean()

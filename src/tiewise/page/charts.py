@@ -145,7 +145,6 @@ def _specification(draw: Callable[[], Any]) -> dict[str, Any]:
 
 
 def _caption(spec: Mapping[str, Any]) -> str:
-    """The subtitle of the figure."""
     subtitle = spec["title"].get("subtitle", "")
     return subtitle if isinstance(subtitle, str) else " ".join(subtitle)
 

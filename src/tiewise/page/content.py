@@ -1,11 +1,12 @@
 """What the page shows: every run measured and audited, all compared, and a few queries in many orders of their ties.
 
 The page is about its first measure: verdict, forest plot, pairs and the orders of ties. The other measures are in the
-tables and can be chosen for the curves.
+tables and can be chosen for the curves. Runs of one system in several precisions are found by their names.
 """
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -37,7 +38,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
 from tiewise.page import charts, verdicts
-from tiewise.page.precision_families import PrecisionFamily, find_families
 from tiewise.page.protocol_section import ProtocolLike, resolve_protocol
 from tiewise.page.tie_orders import replay_query
 from tiewise.results.wording import MIN_WIDTH, join_names, list_examples
@@ -215,7 +215,6 @@ class PageContent:
 
     @property
     def _leads(self) -> list[PairComparison]:
-        """The first run against each other run."""
         return self.pairs[: len(self.runs) - 1]
 
     @cached_property
@@ -299,7 +298,6 @@ class PageContent:
 
     @property
     def _cutoffs(self) -> list[int]:
-        """The cutoffs of curves."""
         return [k for k in charts.CUTOFFS if k <= max(*self._lengths.values(), self.measure.cutoff or 1)]
 
     @property
@@ -371,3 +369,74 @@ def _marks(each: Estimates) -> dict[str, list[str]]:
     methods = [] if each.method is None else [estimate.method for estimate in each.values()]
     names = ("expected", "minimum", "maximum", "range") if methods else ()
     return {name: [method.mark(name) for method in methods] for name in names}
+
+
+# -- runs of one system in several precisions -----------------------------------------------------------------------
+# A run without ties is not always correct: scores may be rounded early and only look precise. So if ``minilm-bf16``
+# and ``minilm-fp32`` are both there, the page shows how far the order of one differs from the order of the other.
+
+#: The words for a precision in names, by its number of bits; of equal bits, the one with more digits first.
+_WORDS = {
+    64: "float64 fp64 f64 double",
+    32: "float32 fp32 f32 single full",
+    31: "hps",  # vectors in low precision, products in float32
+    16: "float16 fp16 f16 half",
+    15: "bfloat16 bf16",
+    8: "float8 fp8 f8 e4m3 e5m2 int8 uint8 i8 8bit sq8 q8",
+    4: "int4 uint4 i4 4bit nf4 fp4 q4",
+    1: "1bit binary ubinary bit sign",
+}
+_BITS = {word: bits for bits, words in _WORDS.items() for word in words.split()}
+_HPS = _BITS["hps"]
+
+
+@dataclass(frozen=True)
+class PrecisionFamily:
+    """One system in several precisions; the other runs are compared with the reference."""
+
+    name: str
+    reference: str
+    members: tuple[str, ...]  #: from the finest to the coarsest, with the reference
+
+
+def find_families(names: Iterable[str], reference: str | None = None) -> list[PrecisionFamily]:
+    """The families among some runs, by their names; a reference outside of them makes one family of all runs.
+
+    >>> find_families(["minilm-bf16", "bm25", "minilm-fp32"])
+    [PrecisionFamily(name='minilm', reference='minilm-fp32', members=('minilm-fp32', 'minilm-bf16'))]
+    >>> find_families(["new", "old"], reference="old")[0].members
+    ('old', 'new')
+    """
+    given = list(names)
+    by_stem: dict[str, list[tuple[int, int, str]]] = {}
+    for name in given:
+        stem, bits = _split_name(name)
+        if bits is not None:
+            by_stem.setdefault(stem, []).append((-bits, given.index(name), name))
+    families = []
+    for stem, some in by_stem.items():
+        members = tuple(name for *_, name in sorted(some))
+        if len(members) > 1:
+            finest = reference if reference is not None and reference in members else members[0]
+            families.append(PrecisionFamily(stem, finest, members))
+    if reference is not None and not any(reference in family.members for family in families):
+        others = tuple(name for name in given if name != reference)
+        families = [PrecisionFamily("", reference, (reference, *others))] if others else []
+    return families
+
+
+def _split_name(name: str) -> tuple[str, int | None]:
+    """A name without its precision, and the precision in bits; None if the name has none, or two.
+
+    The precision of a model that is scored by HPS may be in the name too:
+
+    >>> _split_name("minilm_bf16_hps"), _split_name("minilm-hps")
+    (('minilm', 31), ('minilm', 31))
+    """
+    words = [word for word in re.split(r"[-_./\s]+", name) if word]
+    precisions = [_BITS[word.lower()] for word in words if word.lower() in _BITS]
+    if len(precisions) == 2 and _HPS in precisions:
+        precisions = [_HPS]
+    if len(precisions) != 1:
+        return name, None
+    return "-".join(word for word in words if word.lower() not in _BITS), precisions[0]

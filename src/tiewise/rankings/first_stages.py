@@ -36,8 +36,7 @@ from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import Weights, check_phi
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
-from tiewise.results.model import Column, Paragraph, Part, Section, Table
-from tiewise.results.rows import Rows
+from tiewise.results.model import Column, Paragraph, Part, Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import (
     MIN_WIDTH,

@@ -1,4 +1,4 @@
-"""Rank-biased overlap (RBO) of two rankings with ties: what their first d items share, at every depth d.
+"""Rank-biased overlap (RBO) of two rankings with ties: what their first d items share; RBA and MED-RBP.
 
 With the overlap X_d of the first d items and the agreement A_d = X_d / d (Webber et al. 2010)
 
@@ -11,16 +11,39 @@ and n (the paper's l).
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, ranges
 from tiewise.errors import InputError
-from tiewise.metrics.estimate import Bounds
+from tiewise.metrics.catalogue import RBP
+from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.hypergeometric import hypergeometric
+from tiewise.metrics.segments import segment_sum
 from tiewise.rankings.ranking import RankingLike, pair_rankings
-from tiewise.rankings.tie_orders import Parts, make_bounds, mean_at_larger_rank, over_orders, sum_variance
-from tiewise.rankings.weights import WeightTable, check_phi, weight_table
+from tiewise.rankings.tie_orders import (
+    Parts,
+    make_bounds,
+    make_estimate,
+    mean_at_larger_rank,
+    over_orders,
+    sum_variance,
+)
+from tiewise.rankings.weights import (
+    Weights,
+    WeightsLike,
+    WeightTable,
+    as_weights,
+    check_phi,
+    difference_table,
+    weight_table,
+)
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 
@@ -165,3 +188,231 @@ class _Head:
         self.total, self.squares = depth.copy(), depth.copy()  # Σ c and Σ c² at each depth
         self.total[:length] = self.start + size * self.contribution[:length]
         self.squares[:length] = self.start + size * self.contribution[:length] ** 2
+
+
+# -- MED-RBP --------------------------------------------------------------------------------------------------------
+# Maximised effectiveness difference is a distance of rankings (Tan & Clarke 2015). Let rank r have the weight w_r,
+# and an item the weight 0 in a ranking that lacks it. The judgments that favour x most call those items relevant that
+# weigh more in x. Their difference is Σ_e (w_x(e) − w_y(e))₊ = Σ_e w_x(e) − Σ_e min(w_x(e), w_y(e)). The first sum
+# depends on the length of x alone, so the difference in favour of the longer ranking is the larger one:
+#
+#     MED = Σ_{r ≤ n} w_r − Σ_{common e} w_max(rank in x, rank in y) = Σ_d (w_d − w_{d+1}) · (min(d, n) − X_d)
+#
+# n is the length of the longer ranking, and X_d the overlap of the first d items, as in RBO. So expectation and
+# extremes over the tie orders follow from those of X_d, and are exact. If the rankings are heads of unbounded ones,
+# what follows can lower or raise the difference, as for RBO.
+
+
+@dataclass(frozen=True, repr=False)
+class MED(Estimate):
+    """MED-RBP of two rankings over the tie orders, and its bounds if the rankings are heads of longer ones.
+
+    The value itself takes the rankings as complete. `lower` assumes that the items that follow agree as far as they
+    can, `upper` that they are all different.
+
+    >>> found = med_rbp("a (b c)", "a c b", phi=0.5)
+    >>> found, found.lower, found.upper
+    (MED-RBP 0.0625 [0.0000, 0.1250], MED-RBP 0.0625 [0.0000, 0.1250], MED-RBP 0.1875 [0.1250, 0.2500])
+    """
+
+    lower: Estimate | None = None
+    upper: Estimate | None = None
+
+
+def med_rbp(
+    x: RankingLike,
+    y: RankingLike,
+    phi: float | None = None,
+    *,
+    p: float | None = None,
+    weights: WeightsLike | None = None,
+) -> MED:
+    """The largest difference of RBP between two rankings that any judgments could give (Tan & Clarke 2015).
+
+    It is 0 for the same ranking, and 1 at the most. φ is 0.8 by default, as for RBP; `p` is another name of it. Ranks
+    may have other `weights` instead: with ``Weights.dcg(k)`` it is the MED of DCG@k, divided by the largest DCG@k.
+    `std` is None if tie groups of thousands of items meet.
+
+    >>> med_rbp("a b c", "c b a", phi=0.5)
+    MED-RBP 0.3750
+    >>> med_rbp("a (b c) d", "b a e", phi=0.8).upper
+    MED-RBP 0.6960 [0.6800, 0.7120]
+    """
+    if p is not None and phi is not None:
+        raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
+    phi = phi if p is None else p
+    chosen = as_weights(RBP.p if phi is None and weights is None else phi, weights)
+    pairs = pair_rankings(x, y)
+    weight = chosen.at(np.arange(1, int(pairs.length.max()) + 1))
+    variance = sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])
+    parts = compute_med(pairs, chosen)
+    value, lower, upper = (make_estimate("MED-RBP", part[:, 0], variance) for part in parts.values())
+    return MED(value.expected, value.minimum, value.maximum, value.std, measure="MED-RBP", lower=lower, upper=upper)
+
+
+def compute_med(pairs: PairGroups, weights: Weights, extremes: bool = True) -> Parts:
+    """MED-RBP of pairs of rankings and its two bounds; without `extremes`, only the expectations."""
+    s, n = np.sort(pairs.length, axis=0)
+    common, union = pairs.n_common, pairs.n_union
+    table = difference_table(weights, int(union.max(initial=0)))
+    longer = (pairs.length[1] > pairs.length[0]).astype(np.int64)[pairs.pair]
+    weight, places = table.tail, np.arange(len(pairs.pair))
+    mean = weights.mean(pairs.start[longer, places], pairs.size[longer, places])
+    sums = [(pairs.sum(mean - mean_at_larger_rank(pairs, weight)), pairs.sum(mean))]
+    for ranks in pairs.extreme_ranks if extremes else ():
+        own = weight[ranks[longer, places] - 1]
+        sums.append((pairs.sum(own - weight[np.maximum(*ranks) - 1]), pairs.sum(own)))
+    # At the most, two more items match at each depth after n, until all items match.
+    until_all = union * (table.tail[n] - table.tail[union]) - (table.rest[n] - table.rest[union])
+    change = np.maximum(until_all, 0.0) - sum_unseen(table, s, n) - (n - common) * table.tail[n]
+    orders = []
+    for of_common, own_weight in sums:
+        of_others = np.where(n > common, weights.sum(0, n) - own_weight, 0.0)  # items that only the longer one has
+        value = np.maximum(of_common, 0.0) + np.maximum(of_others, 0.0)
+        orders.append((value, np.clip(value + change, 0.0, value), value + weights.after(n)))
+    parts = (over_orders(part, extremes) for part in zip(*orders, strict=True))
+    return dict(zip(("value", "lower", "upper"), parts, strict=True))
+
+
+# -- rank-biased alignment (RBA): common items count by their rank in both ------------------------------------------
+# A common item adds the geometric mean of the weights of its two ranks (Moffat et al., SIGIR-AP 2024, Eq. 11). For
+# the upper bound each ranking continues with the items that only the other one has, in the other's order, and then
+# both continue with the same items (Algorithm 1). Tie groups are ordered independently, so the expectations have
+# closed forms.
+
+
+def rba(
+    x: RankingLike,
+    y: RankingLike,
+    phi: float | None = None,
+    ties: Literal["average", "share"] = "average",
+    *,
+    weights: WeightsLike | None = None,
+) -> Bounds:
+    """Rank-biased alignment of two rankings: each common item counts by its rank in both (Eqs. 11 to 13).
+
+    Ranks have geometric weights for φ, or other `weights`. `ties="share"` splits weights evenly over tied ranks before
+    multiplying them. It has no upper bound.
+
+    >>> rba("a b c", "a c b", phi=0.8)
+    RBA [0.4862, 0.9982]
+    >>> rba("a b c", "a c b", weights=[3, 2, 1])
+    RBA [0.9714, 0.9714]
+    """
+    pairs, chosen = pair_rankings(x, y), as_weights(phi, weights)
+    return make_bounds(
+        "RBA", compute_rba(pairs, chosen, ties), _alignment_variance(pairs, chosen) if ties == "average" else {}
+    )
+
+
+def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extremes: bool = True) -> Parts:
+    """RBA of pairs of rankings; without `extremes`, only the expectations. `ties="share"` has no upper bound."""
+    if ties == "share":
+        left, right = np.sqrt(weights.mean(pairs.start, pairs.size))
+        return {"lower": over_orders([pairs.sum(left * right)], extremes)}
+    if ties != "average":
+        raise InputError(f"ties={ties!r} is not possible for RBA. Use 'average' or 'share'.")
+    left, right = weights.mean(pairs.start, pairs.size, power=0.5)
+    lower = [pairs.sum(left * right)]
+    if not extremes:
+        return {"lower": over_orders(lower, extremes)}
+    root = weights.at(np.arange(1, int(pairs.n_union.max(initial=0)) + 1), power=0.5)
+    orders = pairs.extreme_ranks
+    lower += [pairs.sum(root[left] * root[right]) for left, right in (ranks - 1 for ranks in orders)]
+    residuals = [_Residual(pairs, side, root) for side in (0, 1)]
+    added = [sum(side.expected(weights) for side in residuals)]
+    added += [sum(side.in_order(last) for side in residuals) for last in (False, True)[: len(orders)]]
+    unseen = weights.after(pairs.n_union)
+    upper = [base + residual + unseen for base, residual in zip(lower, added, strict=True)]
+    return {"lower": over_orders(lower), "upper": over_orders(upper)}
+
+
+def _alignment_variance(pairs: PairGroups, weights: Weights) -> dict[str, float | None]:
+    """The variance over the tie orders of one pair; of the upper bound only if unmatched items add a constant."""
+    root = weights.at(np.arange(1, int(pairs.length.max()) + 1), power=0.5)
+    lower = sum_variance(pairs, lambda i, k: root[i] * root[k])
+    is_constant = all((groups.unmatched == groups.size).all() for groups in map(pairs.unmatched, (0, 1)))
+    return {"lower": lower, "upper": lower if is_constant else None}
+
+
+class _Residual:
+    """What the unmatched items of one ranking can still add (Algorithm 1, lines 7 to 11).
+
+    The i-th unmatched item takes rank n' + i of the other ranking, which has n' items: Σ √(weight · weight). A group
+    without matched items adds the same in every order.
+    """
+
+    def __init__(self, pairs: PairGroups, side: int, root: Floats):
+        self._n_pairs, self._root, self._groups = len(pairs), root, pairs.unmatched(side)
+        self._other = pairs.length[1 - side][self._groups.pair] + self._groups.before  # rank n' + i, of the first item
+
+    def in_order(self, last: bool, among: NDArray[np.bool_] | None = None) -> Floats:
+        """The sum for each pair if the unmatched items of a group come last, or first; only those of some groups."""
+        groups = self._groups
+        count = groups.unmatched if among is None else groups.unmatched * among
+        first = groups.start + groups.size - groups.unmatched if last else groups.start
+        values = self._root[ranges(first, count)] * self._root[ranges(self._other, count)]
+        return segment_sum(np.repeat(groups.pair, count), values, self._n_pairs)
+
+    def expected(self, weights: Weights) -> Floats:
+        """The mean over all tie orders."""
+        groups = self._groups
+        is_mixed = groups.unmatched < groups.size
+        mixed, total = np.flatnonzero(is_mixed), self.in_order(last=True, among=~is_mixed)
+        if not len(mixed):
+            return total
+        start, other = groups.start[mixed], self._other[mixed]
+        size, marked = groups.size[mixed].tolist(), groups.unmatched[mixed].tolist()
+        geometric = weights.is_geometric_after(np.minimum(start, other))
+        ratio, first = math.sqrt(weights.ratio), self._root[start] * self._root[other]
+        inside = [
+            float(first[g]) * expected_power_sum(ratio, size[g], marked[g])
+            if geometric[g]
+            else _expected_alignment(weights, int(start[g]), int(other[g]), size[g], marked[g])
+            for g in range(len(mixed))
+        ]
+        return total + segment_sum(groups.pair[mixed], np.array(inside), self._n_pairs)
+
+
+def _expected_alignment(weights: Weights, start: int, other: int, size: int, marked: int) -> float:
+    """E[Σ_i √(weight · weight)] if the i-th marked item of a tie group takes rank other + i of the other ranking.
+
+    `marked` of `size` items are marked. The item in slot p is marked with probability u/m and has H marked items before
+    it, with H ~ Hypergeometric(m−1, u−1, p).
+    """
+    left = weights.at(start + np.arange(1, size + 1), power=0.5)
+    right = weights.at(other + np.arange(1, marked + 1), power=0.5)
+    total = 0.0
+    for slots in np.array_split(np.flatnonzero(left), 1 + size * marked // BLOCK):
+        probability = hypergeometric(np.full(len(slots), size - 1), marked - 1, slots)
+        total += float(left[slots] @ (probability @ right[: probability.shape[1]]))
+    return marked / size * total
+
+
+BLOCK = 1 << 20  # probabilities at a time
+
+
+@lru_cache(maxsize=1 << 14)
+def expected_power_sum(x: float, size: int, marked: int) -> float:
+    """E[Σ_i x^(slot of the i-th marked item + i)] over random orders of a group; slots and i count from 0.
+
+    The item in slot p is marked with probability u/m and has H marked items before it: Σ_p u/m · x^p · E[x^H], with
+    H ~ Hypergeometric(m−1, u−1, p).
+    """
+    m, u = size - 1, marked - 1
+    # E[x^H] goes from 1 at p = 0 to x^u at the end. Both recurrences of its ratios add positive terms only; each is
+    # used where it is stable: upward from p = 0, and downward from the end.
+    upward = math.ceil((m - u * (1 - x)) / (1 + x))
+    ratio = np.empty(m)
+    ratio[:upward] = list(_power_ratios(m, u, x, upward))
+    ratio[upward:] = [1 / down for down in _power_ratios(m, u, 1 / x, m - upward)][::-1]
+    mean: Floats = np.cumprod(np.append(1.0, ratio))
+    return float(marked / size * (x ** np.arange(size) * mean).sum())
+
+
+def _power_ratios(m: int, u: int, x: float, steps: int) -> Iterator[float]:
+    """E[x^H] of p + 1 draws divided by that of p draws, for p = 0, 1, …, if u of m items are marked."""
+    ratio = 1.0
+    for p in range(steps):
+        ratio = (m - 2 * p + (p - u) * (1 - x) + p * x / ratio) / (m - p)
+        yield ratio

@@ -11,10 +11,8 @@ from typing import Any, ClassVar
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, param
 from tiewise.metrics.names import measure, measures
-from tiewise.rankings.alignment import compute_rba
 from tiewise.rankings.correlation import compute_tau, compute_tau_ap
-from tiewise.rankings.effectiveness import compute_med
-from tiewise.rankings.overlap import compute_rbo
+from tiewise.rankings.overlap import compute_med, compute_rba, compute_rbo
 from tiewise.rankings.rank_biased import compute_rbr
 from tiewise.rankings.tie_orders import Parts
 from tiewise.rankings.weights import Weights
@@ -76,9 +74,6 @@ class _RBO(PairMeasure):
         return compute_rbo(pairs, self.phi, self.ties, extremes)
 
 
-RBO = measure(_RBO)
-
-
 class _RBA(PairMeasure):
     """Rank-biased alignment of two rankings: common items weigh by their rank in both.
 
@@ -94,9 +89,6 @@ class _RBA(PairMeasure):
 
     def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
         return compute_rba(pairs, Weights.geometric(self.phi), self.ties, extremes)
-
-
-RBA = measure(_RBA)
 
 
 class _RBR(PairMeasure):
@@ -125,9 +117,6 @@ class _RBR(PairMeasure):
         return compute_rbr(pairs, Weights.geometric(self.phi), self.cutoff, extremes)
 
 
-RBR = measure(_RBR)
-
-
 class _MED_RBP(PairMeasure):
     """Maximised effectiveness difference: the largest difference of RBP that any judgments could give.
 
@@ -150,9 +139,6 @@ class _MED_RBP(PairMeasure):
 
     def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
         return compute_med(pairs, Weights.geometric(self.phi), extremes)
-
-
-MED_RBP = measure(_MED_RBP)
 
 
 class _tau(PairMeasure):
@@ -194,5 +180,9 @@ def list_pair_measures() -> str:
     return ", ".join(name for name, one in measures().items() if one.compares)
 
 
+RBO = measure(_RBO)
+RBA = measure(_RBA)
+RBR = measure(_RBR)
+MED_RBP = measure(_MED_RBP)
 measure(_tau)  # `tiewise.tau` is the function
 measure(_tau_ap)

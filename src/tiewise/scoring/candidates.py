@@ -83,7 +83,6 @@ class Candidates(ABC):
         self._top = self._largest(np.concatenate([self._top, new], 1))
 
     def _keep(self, row: Indices, doc: Indices, *ends: Floats) -> None:
-        """Keep documents that reach the limit."""
         fits = ends[-1] >= self._limit[row]
         self._parts.append(tuple(column[fits] for column in (row, doc, *ends)))
         self._n_new += len(self._parts[-1][0])

@@ -26,17 +26,15 @@ from tiewise.scoring.backends import Backend, NumpyBackend, TorchBackend, device
 from tiewise.scoring.blocks import Blocks, Scorer
 from tiewise.scoring.candidates import find_best
 from tiewise.scoring.device_scorer import MIN_TILE, DeviceScorer
-from tiewise.scoring.device_ties import DeviceTieCounts
 from tiewise.scoring.environment import ieee_arithmetic
 from tiewise.scoring.host_scorer import HostScorer
-from tiewise.scoring.host_ties import HostTieCounts
-from tiewise.scoring.ids import Ids, IdsLike
-from tiewise.scoring.judgments import Judgments, with_self
+from tiewise.scoring.judgments import Ids, IdsLike, Judgments, with_self
 from tiewise.scoring.operands import Mask, Operand, check_operands, make_operand
 from tiewise.scoring.options import SCORE_DTYPES, check_choice, check_pair_function, check_precision, require_int
 from tiewise.scoring.reproducible import ReproducibleScorer
 from tiewise.scoring.spans import Indices
 from tiewise.scoring.storage import Codes, Sparse, Storage, VectorsLike, make_storage
+from tiewise.scoring.tie_counts import DeviceTieCounts, HostTieCounts
 from tiewise.scoring.vector_files import is_path, open_vectors
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import group_rows

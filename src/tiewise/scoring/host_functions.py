@@ -369,7 +369,6 @@ def _reduce_segments(reduce: Any, values: NDArray[Any], offsets: Indices, axis: 
 
 
 def _count_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """The number of bits that are set in each row of words."""
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(words).sum(1, dtype=np.int64)
     counts: NDArray[np.int64] = np.unpackbits(words.view(np.uint8), axis=1).sum(1, dtype=np.int64)

@@ -108,7 +108,6 @@ class _Columns(NamedTuple):
 
 
 def _names(columns: _Columns, given: Any) -> tuple[str, ...]:
-    """The ids of the queries."""
     if given is None:
         return tuple(map(str, columns.numbers))
     ids = identifiers(given.tolist() if hasattr(given, "tolist") else given, "query")

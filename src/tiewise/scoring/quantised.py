@@ -148,7 +148,6 @@ def quantize(
 
 
 def _encode(backend: Backend, block: Array, to: str, low: Array | None, step: Array | None) -> Array:
-    """The codes of some vectors."""
     if to == "binary":
         return pack_bits(backend, block > 0)
     levels = KINDS[to]

@@ -165,7 +165,6 @@ class _Matrix:
         self.is_filled = columns[None, :] < backend.as_indices(sizes)[:, None]
 
     def fill(self, values: Array, filling: Any) -> Array:
-        """Values in the matrix."""
         if self._is_full:
             return values.reshape(self.shape)
         matrix = self.backend.zeros(self.shape, values.dtype)
@@ -180,7 +179,6 @@ class _Matrix:
             is_first[self.backend.as_indices(rows), self.backend.as_indices(self._sizes[rows])] = True
 
     def find(self, place: int) -> tuple[int, int]:
-        """The query and the position of a row."""
         ends = np.cumsum(self._sizes)
         query = int(np.searchsorted(ends, place, side="right"))
         return query, place - int(ends[query] - self._sizes[query])

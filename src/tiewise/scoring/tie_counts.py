@@ -6,7 +6,7 @@ The scores of the judged documents are computed first. They are the thresholds: 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +14,14 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
+from tiewise.scoring.approximate import ApproximateScores, Thresholds
 from tiewise.scoring.blocks import Blocks, Scorer
+from tiewise.scoring.device_counting import BlockCounts, ScoreBlock, gather_thresholds
+from tiewise.scoring.device_scorer import QUEUED_BLOCKS, DeviceScorer, gather_scores
+from tiewise.scoring.host_functions import VectorBlock
+from tiewise.scoring.host_scorer import HostScorer, max_near
 from tiewise.scoring.judgments import Judgments, Slots
-from tiewise.scoring.spans import Indices
+from tiewise.scoring.spans import Indices, as_slice
 from tiewise.ties.groups import TieGroups
 
 
@@ -176,3 +181,241 @@ def _count_greater(keys: Indices, group: Indices, own_key: Indices, own_group: I
     combined = np.sort(group * span + keys)
     end = np.searchsorted(combined, (own_group + 1) * span)
     return end - np.searchsorted(combined, own_group * span + own_key, side="right")
+
+
+# -- counts in main memory ------------------------------------------------------------------------------------------
+# Approximate scores decide for nearly all documents whether they are above, at or below a threshold; the others are
+# scored by the definition.
+
+
+class _HostBlockCounts(QueryBlockCounts):
+    def __init__(self, counts: TieCounts, block: slice):
+        super().__init__(counts, block)
+        assert isinstance(counts.scorer, HostScorer)
+        self.scorer = counts.scorer
+        self.queries = self.scorer.query_block(counts.judgments.rows_of_block(block))
+        self.group_at = np.full(self.above.shape, -1)  # the group in each cell
+        self.group_at[self.row, self.column] = np.arange(len(self.row))
+        self.thresholds = self._make_thresholds()
+
+    def _make_thresholds(self) -> Thresholds:
+        bounds = np.full((4, *self.group_at.shape), np.inf)
+        for bound, end in zip(bounds, self.scorer.rounding.interval(self.threshold), strict=True):
+            table = np.zeros(self.group_at.shape)
+            table[self.row, self.column] = end
+            scaled = self.scorer.function.to_filter(self.queries, table)
+            bound[self.row, self.column] = scaled[self.row, self.column]
+        overflow = np.zeros(len(bounds[0]), bool)
+        overflow[self.row] |= ~np.isfinite(bounds[:, self.row, self.column]).all(0)
+        # Where squares overflow, every document of the row is near.
+        bounds[:, overflow] = np.array([-np.inf, np.inf, -np.inf, np.inf])[:, None, None]
+        return Thresholds(bounds, self.sizes)
+
+    def add(self, docs: VectorBlock) -> None:
+        approximate = self.scorer.approximate(self.queries, docs)
+        decided = approximate.count(self.thresholds, max_near(docs.n))
+        if decided.skipped.any():
+            self._add_rows_exactly(np.flatnonzero(decided.skipped), docs)
+        if self.counts.orders:
+            self._add_certain_ties(approximate, decided.equal, docs.start)
+        self.above += decided.above
+        self.equal += decided.equal
+        row, column, doc = decided.near
+        self._add_near(row, column, doc + docs.start, self.scorer.exact_scores(self.queries, docs, row, doc))
+        self._add_lowest(*self._find_lowest(approximate, decided.lowest, docs))
+
+    def _add_near(self, row: Indices, column: Indices, doc: Indices, score: Floats) -> None:
+        """Compare near documents, by their exact scores, with the threshold that each of them is near to."""
+        group = self.group_at[row, column]
+        threshold = self.threshold[group]
+        is_equal = score == threshold
+        cell, (rows, width) = row * self.above.shape[1] + column, self.above.shape
+        for counts, counted in ((self.above, score > threshold), (self.equal, is_equal)):
+            counts += np.bincount(cell[counted], minlength=rows * width).reshape(rows, width)
+        if self.counts.orders:
+            self.ties.append((group[is_equal], doc[is_equal]))
+
+    def _add_rows_exactly(self, rows: Indices, docs: VectorBlock) -> None:
+        """Count with the exact scores of all documents, for rows in which too many are near."""
+        for row, score in zip(rows.tolist(), self.scorer.exact_matrix(self.queries.take(rows), docs), strict=True):
+            group = self.group_at[row][self.group_at[row] >= 0]
+            order = np.argsort(score, kind="stable")
+            low, high = (np.searchsorted(score[order], self.threshold[group], side=side) for side in ("left", "right"))
+            self.above[row, : len(group)] += docs.n - high
+            self.equal[row, : len(group)] += high - low
+            if self.counts.orders:
+                for number, start, stop in zip(group.tolist(), low.tolist(), high.tolist(), strict=True):
+                    self.ties.append((np.full(stop - start, number), order[start:stop] + docs.start))
+
+    def _add_certain_ties(self, approximate: ApproximateScores, equal: Indices, offset: int) -> None:
+        """Find the documents that certainly equal a threshold; only coarse scores have such documents."""
+        _, low_in, high_in, _ = self.thresholds.bounds
+        for row in np.flatnonzero(equal.any(1)).tolist():
+            low, high = approximate.intervals(row)
+            for column in np.flatnonzero(equal[row]).tolist():
+                docs = np.flatnonzero((low >= low_in[row, column]) & (high <= high_in[row, column]))
+                self.ties.append((np.full(len(docs), self.group_at[row, column]), docs + offset))
+
+    def _find_lowest(self, approximate: ApproximateScores, bound: Floats, docs: VectorBlock) -> tuple[Floats, Indices]:
+        """The lowest score of each query in a block of documents, at most `bound`, and how many of them have it."""
+        scorer, function, n_rows = self.scorer, self.scorer.function, self.n
+        bound = function.from_filter(self.queries, np.arange(n_rows), bound)
+        bound = np.fmin(scorer.rounding(bound), self.lowest)
+        highest = scorer.rounding.interval(np.where(np.isfinite(bound), bound, 0.0))[3]
+        limit = function.to_filter(self.queries, highest[:, None])[:, 0]
+        limit = np.where(np.isfinite(bound), limit, np.inf)
+        skipped, (row, doc, _) = approximate.select(limit, max_near(docs.n), below=True)
+        lowest, size = np.full(n_rows, np.inf), np.zeros(n_rows, np.int64)
+        if skipped.any():
+            scores = scorer.exact_matrix(self.queries.take(np.flatnonzero(skipped)), docs)
+            lowest[skipped] = scores.min(1)
+            size[skipped] = np.count_nonzero(scores == lowest[skipped][:, None], axis=1)
+        exact = scorer.exact_scores(self.queries, docs, row, doc)
+        np.minimum.at(lowest, row, exact)
+        size += np.bincount(row, weights=exact == lowest[row], minlength=n_rows).astype(np.int64)
+        return lowest, size
+
+
+class HostTieCounts(TieCounts):
+    """Counts from approximate scores and, where these are not enough, from exact ones."""
+
+    block_counts = _HostBlockCounts
+
+
+# -- counts on a device ---------------------------------------------------------------------------------------------
+# The score of a judged document must have the bits that the product of its block gives it; otherwise it would not tie
+# with itself. Where all documents fit into one block, it is taken from that product. Otherwise it is computed before,
+# in tiles of the same shape (`tiewise.scoring.device_scorer`), and compared while counting. If the products of the
+# library differ nevertheless, the scores of the blocks are used and the collection is counted again.
+
+
+class _QueuedBlock(NamedTuple):
+    """A block of queries whose counts are queued on the device."""
+
+    block: slice
+    scores: ScoreBlock
+    slots: Slots
+    flat_indices: Indices  # of the slots
+    judged: Any  # indices or a slice
+    queries: tuple[Any, Any]  # the queries of the qrels in the block, and their positions
+    counts: BlockCounts
+
+
+class _DeviceBlockCounts(QueryBlockCounts):
+    """Counts in one block of documents after the other."""
+
+    def __init__(self, counts: TieCounts, block: slice):
+        super().__init__(counts, block)
+        assert isinstance(counts.scorer, DeviceScorer)
+        self.scorer, self.query_rows = counts.scorer, counts.judgments.rows_of_block(block)
+        self.tiles = self.scorer.query_tiles(self.query_rows)
+        table = np.full(self.above.shape, np.inf)
+        table[self.row, self.column] = self.threshold
+        backend = self.scorer.backend
+        self.thresholds = backend.cast(backend.to_device(table), self.scorer.arithmetic.out_dtype)
+        self.own = self.slots.take(np.flatnonzero(self.slots.has_vectors))
+        self.own_scores = np.full(len(self.own.judged), np.nan)  # in the blocks of documents
+
+    def add(self, docs: slice) -> None:
+        scorer, doc = self.scorer, self.counts.judgments.doc[self.own.judged]
+        scores = scorer.scores(self.tiles, docs, buffer=1)
+        here = (doc >= docs.start) & (doc < docs.stop)
+        counts = BlockCounts(scorer.backend, ScoreBlock(scores), self.thresholds)
+        if not counts.all_finite:
+            scorer.raise_not_finite(scores, docs, self.query_rows)
+        self.own_scores[here] = gather_scores(scorer.backend, scores, self.own.row[here], doc[here] - docs.start)
+        self.above += counts.above
+        self.equal += counts.equal
+        self._add_lowest(*counts.lowest)
+        if self.counts.orders:
+            self._add_ties(counts, docs)
+
+    def _add_ties(self, counts: BlockCounts, docs: slice) -> None:
+        """Find the tied documents of a block. A judged document that is alone is known; others are searched."""
+        own, has_vectors = self.counts.judgments.doc[self.slots.judged[self.first]], self.slots.has_vectors[self.first]
+        size = counts.equal[self.row, self.column]
+        alone = (size == 1) & has_vectors & (own >= docs.start) & (own < docs.stop)
+        others = np.flatnonzero((size > 0) & ~alone)
+        position, doc = counts.find_tied(self.row[others], self.column[others])
+        self.ties += [(np.flatnonzero(alone), own[alone]), (others[position], doc + docs.start)]
+
+    def correct_scores(self) -> bool:
+        """Take the scores of the blocks where products depend on more than the two vectors."""
+        counts, judged = self.counts, self.own.judged
+        if np.array_equal(self.own_scores, counts.score[judged]):
+            return False
+        if counts.shared_scores is not None:
+            counts.check_shared_scores(judged, self.own_scores)
+        counts.score[judged] = self.own_scores
+        return True
+
+
+class DeviceTieCounts(TieCounts):
+    """Counts from the scores of a device."""
+
+    scorer: DeviceScorer
+    block_counts = _DeviceBlockCounts
+
+    def count(self, blocks: Blocks) -> None:
+        """Count in all blocks."""
+        if len(blocks.docs) == 1 and blocks.queries:
+            self._count_whole_collection(blocks)
+        else:
+            super().count(blocks)
+
+    def _count_whole_collection(self, blocks: Blocks) -> None:
+        """Count in the scores of all documents.
+
+        The products of two blocks of queries are queued before anything else is done. So the device works on the next
+        block while the counts of the last one are copied.
+        """
+        docs, queue = blocks.docs[0], self.scorer.queue
+        first = [(block, self._queue_scores(block, docs)) for block in blocks.queries[:QUEUED_BLOCKS]]
+        self.allocate()
+        for block, scores in first:
+            self._queue_counts(block, scores, blocks)
+        for block in blocks.queries[QUEUED_BLOCKS:]:
+            self._queue_counts(block, self._queue_scores(block, docs), blocks)
+        queue.finish()
+
+    def _queue_scores(self, block: slice, docs: slice) -> ScoreBlock:
+        """Start to compute the scores of a block of queries against all documents."""
+        buffer = self.scorer.queue.next_buffer()
+        tiles = self.scorer.query_tiles(self.judgments.rows_of_block(block))
+        return self.scorer.score_block(tiles, docs, buffer=buffer)
+
+    def _queue_counts(self, block: slice, scores: ScoreBlock, blocks: Blocks) -> None:
+        """Take the scores of the judged documents from all scores, and start to count."""
+        backend, judgments, shared = self.scorer.backend, self.judgments, self.shared_scores
+        slots = judgments.slots(block, shared)  # documents are looked up while the device works
+        table = None if shared is None else slots.to_table(shared[slots.judged])
+        thresholds, doc_table = gather_thresholds(backend, scores, slots, table, judgments.doc[slots.judged])
+        count_ties = self.orders and judgments.doc_ids.are_row_numbers and shared is None
+        counts = BlockCounts(backend, scores, thresholds, doc_table if count_ties else None, judgments.doc_ids.digits)
+        query, position = judgments.queries_in_block(block)
+        queries = as_slice(query), as_slice(position)
+        queued = _QueuedBlock(block, scores, slots, slots.flat_indices, as_slice(slots.judged), queries, counts)
+        self.scorer.queue.add(lambda: self._finish(queued, blocks))
+
+    def _finish(self, queued: _QueuedBlock, blocks: Blocks) -> None:
+        """Copy the counts of a block to the judgments."""
+        block, scores, slots, flat_indices, judged, (query, position), counts = queued
+        if not counts.all_finite:
+            self.scorer.raise_not_finite(scores.matrix(), blocks.docs[0], self.judgments.rows_of_block(block))
+        score, above, equal = counts.take(flat_indices)
+        if self.shared_scores is None:
+            self.score[judged] = score
+        else:
+            self.check_shared_scores(slots.judged[slots.has_vectors], score[slots.has_vectors])
+        self.start[judged], self.size[judged] = above, equal
+        lowest, lowest_size = counts.lowest
+        self.lowest[query], self.lowest_size[query] = lowest[position], lowest_size[position]
+        before = counts.ties_before(flat_indices)
+        for order in self.before.keys() & before.keys():
+            self.before[order][judged] = before[order]
+        if self.orders and not before:
+            some = slots.take(np.flatnonzero(self.can_have_ties_before(slots, equal)))
+            group, first = some.group_ties(self.score[some.judged])
+            tied_group, tied_doc = counts.find_tied(some.row[first], some.column[first])
+            self.count_ties_before(some, group, tied_group, tied_doc)
+        blocks.add_done(scores.pairs)

@@ -10,14 +10,14 @@ from tiewise.results.optional import lazy_names
 if TYPE_CHECKING:
     from tiewise.io.sources import break_ties, judged_scores, tie_groups
     from tiewise.ties.counted import Counted, RunSource
+    from tiewise.ties.counting import notation
     from tiewise.ties.groups import TieGroups
-    from tiewise.ties.ranking_notation import notation
 
 _MODULES = {
     "tiewise.io.sources": "break_ties judged_scores tie_groups",
     "tiewise.ties.counted": "Counted RunSource",
     "tiewise.ties.groups": "TieGroups",
-    "tiewise.ties.ranking_notation": "notation",
+    "tiewise.ties.counting": "notation",
 }
 
 __all__ = ["Counted", "RunSource", "TieGroups", "break_ties", "judged_scores", "notation", "tie_groups"]

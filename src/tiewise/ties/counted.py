@@ -21,9 +21,9 @@ from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.ties.counting import count_ties
-from tiewise.ties.fingerprints import Fingerprints, fingerprint_rows
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
+from tiewise.ties.shards import Fingerprints, fingerprint_rows
 
 #: The score types that known tools use: "float64" are the scores as they are.
 DTYPES = ("float64", "float32")

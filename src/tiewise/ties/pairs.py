@@ -145,7 +145,6 @@ class PairGroups:
             low = high
 
     def __len__(self) -> int:
-        """The number of pairs."""
         return len(self.lists[0].length)
 
     @cached_property

@@ -6,8 +6,9 @@ it was.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,15 +17,7 @@ from typing import Any
 import numpy as np
 
 from tiewise import scoring
-from tiewise.adapters.protocol_models.loading import (
-    KINDS,
-    Loader,
-    check_told,
-    find_kind,
-    find_model,
-    takes_instruction,
-)
-from tiewise.adapters.protocol_models.saved_scores import AGAIN, SavedScores
+from tiewise.adapters.protocol_models.loading import KINDS, Loader, check_told, find_kind, find_model, takes_instruction
 from tiewise.adapters.protocol_models.text_collections import TextCollection, read_collection
 from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.analysis.protocols import Row
@@ -32,7 +25,7 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import InputError, warn
 from tiewise.io import read_run, write_run
-from tiewise.io.compression import PathLike
+from tiewise.io.compression import PathLike, remove_stale, save
 from tiewise.results.optional import need
 from tiewise.results.wording import spell_option
 from tiewise.scoring.options import require_int
@@ -201,8 +194,6 @@ def _resolve_device(device: str | None) -> str:
 
 
 class _Rows:
-    """The rows of one model on one collection."""
-
     def __init__(
         self,
         loader: Loader,
@@ -222,7 +213,6 @@ class _Rows:
         self._done, self._total = 0, types * self._work
 
     def of(self, dtype: str, levels: Sequence[str]) -> dict[str, Row]:
-        """The rows of a type."""
         names = {level: name_row(dtype, level) for level in levels}
         if self._loader.is_reranker:
             return self._reranked(dtype, names)
@@ -319,3 +309,91 @@ class _Rows:
             if rows is not None and len(run) != rows:
                 raise InputError(f"{path}: has {len(run):,} rows, not {rows:,}. {AGAIN}")
         return replace(run, complete_lists=np.ones(len(run.queries), dtype=bool))  # no list is cut inside a tie group
+
+
+# -- saved scores ---------------------------------------------------------------------------------------------------
+# What a model gives is computed in parts of a fixed size. A part is written under a temporary name and then renamed,
+# so a file is complete or not there. When all parts are there, they become one file. So it does not matter for any
+# byte where an earlier call stopped.
+
+Tensors = dict[str, Any]
+AGAIN = "Delete it, and it is computed again."
+
+
+class SavedScores:
+    """A folder of tensors and of the settings that they were computed with; without a folder, nothing is kept."""
+
+    def __init__(self, folder: PathLike | None, settings: Mapping[str, Any]):
+        self.folder, self._settings = None if folder is None else Path(folder), dict(settings)
+        if self.folder is None:
+            return
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.folder}: cannot be made ({error.strerror or error}).") from None
+        remove_stale(self.folder)
+        if (self.folder / "settings.json").exists():
+            self._check_settings(self.folder / "settings.json")
+
+    def _check_settings(self, path: Path) -> None:
+        """Require the settings of earlier calls."""
+        try:
+            earlier = dict(json.loads(path.read_text(encoding="utf-8")))
+        except ValueError:
+            raise InputError(f"{path}: is damaged. Delete the folder, and it is computed again.") from None
+        for name, value in self._settings.items():
+            if earlier.get(name) != value:
+                what = {"model_revision": "another revision of the model", "data_files": "other texts"}.get(name)
+                what = what or f"{spell_option(name, earlier.get(name))}, not {value!r}"
+                raise InputError(f"{path}: these scores are of {what}. Choose another folder, or delete this one.")
+
+    def tensors(self, name: str, parts: int, compute: Callable[[int], Tensors], done: Callable[[int], None]) -> Tensors:
+        """The tensors of all parts, joined; `compute` makes those of a part that is not there yet."""
+        torch = need("torch", "Running a model", "transformers")
+        whole = self._path(name)
+        paths = [self._path(f"{name}.part{part:05}") for part in range(parts)]
+        if whole is not None and whole.exists():
+            joined = self._read(whole, name)
+            for part in range(parts):
+                done(part)
+        else:
+            made = []
+            for part, path in enumerate(paths):
+                if path is not None and path.exists():
+                    made.append(self._read(path, name))
+                else:
+                    made.append({key: value.detach().cpu().contiguous() for key, value in compute(part).items()})
+                    self._write(path, name, made[-1])
+                done(part)
+            keys = dict.fromkeys(key for one in made for key in one)
+            joined = {key: torch.cat([one[key] for one in made if key in one]) for key in keys}
+            self._write(whole, name, joined)
+        for path in paths:
+            if path is not None:
+                path.unlink(missing_ok=True)
+        return joined
+
+    def _path(self, stem: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{stem}.safetensors"
+
+    def _write(self, path: Path | None, name: str, tensors: Tensors) -> None:
+        if path is None:
+            return
+        library = need("safetensors.torch", "Saving scores", "precision")
+        settings = path.parent / "settings.json"
+        if not settings.exists():  # not before there are scores: a call that fails leaves none
+            save(settings, [json.dumps(self._settings, indent=1, ensure_ascii=False).encode(), b"\n"])
+        save(path, [library.save(tensors, metadata={"dtype": name})])
+
+    def _read(self, path: Path, name: str) -> Tensors:
+        safetensors = need("safetensors", "Reading saved scores", "precision")
+        try:
+            with safetensors.safe_open(path, framework="pt") as file:
+                metadata = file.metadata() or {}
+                found = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118 – it is not a mapping
+        except (OSError, ValueError, safetensors.SafetensorError) as error:
+            problem = " ".join(str(error).split())
+            raise InputError(f"{path}: is damaged ({problem}). {AGAIN}") from None
+        if metadata.get("dtype") != name:
+            raise InputError(f"{path}: holds scores of {metadata.get('dtype')}, not of {name}. {AGAIN}")
+        return found

@@ -171,7 +171,6 @@ def _find(folder: Path, *patterns: str) -> Path | None:
 
 
 def _read_texts(path: Path) -> dict[str, str]:
-    """The texts of a file of JSON lines by id, a title before the text."""
     texts: dict[str, str] = {}
     with opened(path) as stream:
         lines = stream.read().decode("utf-8", "replace").split("\n")

@@ -19,8 +19,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from tiewise.adapters.ray.cluster import Workers, connect, load_blocks
-from tiewise.adapters.ray.shard_files import ShardPaths, list_shards
-from tiewise.adapters.ray.shards import RunCounter, ShardCounter, ShardedRun, merge_shards
+from tiewise.adapters.ray.shards import RunCounter, ShardCounter, ShardedRun, ShardPaths, list_shards, merge_shards
 from tiewise.adapters.ray.vectors import QueryVectors, VectorCounter, read_query_vectors
 from tiewise.analysis import evaluating as evaluation
 from tiewise.analysis.evaluating import DEFAULT_MEASURES

@@ -22,13 +22,12 @@ from tiewise.errors import InputError, prefix_errors
 from tiewise.io.vectors import find_vector_columns, ids_to_list, vectors_to_matrix
 from tiewise.results.optional import need
 from tiewise.results.wording import list_examples
-from tiewise.scoring.ids import Ids
+from tiewise.scoring.judgments import Ids
 from tiewise.scoring.options import check_pair_function, check_precision
 from tiewise.scoring.storage import make_storage
 from tiewise.scoring.vector_files import ParquetVectors
 from tiewise.ties.counted import EXAMPLES, Counted
-from tiewise.ties.fingerprints import fingerprint_ids
-from tiewise.ties.shards import Counts, small
+from tiewise.ties.shards import Counts, fingerprint_ids, small
 
 if TYPE_CHECKING:
     import pyarrow

@@ -30,8 +30,7 @@ from tiewise.adapters.sentence_transformers.evaluators import (
     RetrievalEvaluator,
     SparseRetrievalEvaluator,
 )
-from tiewise.adapters.sentence_transformers.heads import Head
-from tiewise.adapters.sentence_transformers.views import CrossEncoderView, SentenceTransformerView, package
+from tiewise.adapters.sentence_transformers.views import CrossEncoderView, Head, SentenceTransformerView, package
 from tiewise.errors import InputError
 from tiewise.results.optional import installed
 from tiewise.scoring.options import HIGH_PRECISIONS, check_choice

@@ -85,7 +85,6 @@ class TieAwareEvaluator:
 
 # -- retrieval ------------------------------------------------------------------------------------------------
 
-
 #: The library's names of measures, the option that holds their cutoffs, and our measure.
 RETRIEVAL: tuple[tuple[str, str, Measure], ...] = (
     ("accuracy", "accuracy_at_k", c.Success),
@@ -280,7 +279,6 @@ class _Scorer:
         return getattr(self._model, name)
 
     def predict(self, pairs: Sequence[Sequence[Any]], **kwargs: Any) -> Any:
-        """The scores of pairs."""
         self._seen.clear()
         if isinstance(self._model, CrossEncoderView):
             return self._model.relevance(pairs, **kwargs)

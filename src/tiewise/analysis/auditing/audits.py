@@ -11,13 +11,19 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
-from tiewise.analysis.auditing.consequences import Effect, Grade, Reversal, find_reversals, measure_effects
-from tiewise.analysis.auditing.duplicates import count_identical_rows
+from tiewise.analysis.auditing.consequences import (
+    Effect,
+    Fidelity,
+    Grade,
+    Reversal,
+    decide_verdict,
+    find_reversals,
+    measure_effects,
+    measure_fidelity,
+)
 from tiewise.analysis.auditing.even_steps import EvenSteps
-from tiewise.analysis.auditing.fidelity import Fidelity, measure_fidelity
 from tiewise.analysis.auditing.quantization import infer_score_grid
-from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics
-from tiewise.analysis.auditing.verdict import decide_verdict
+from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics, count_identical_rows
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
@@ -209,7 +215,6 @@ def _check_comparisons(comparisons: Any) -> list[PairComparison]:
 
 
 def _parse_checks(checks: Any) -> dict[Measure, list[float]]:
-    """The numbers that each measure is checked against."""
     if checks is not None and not isinstance(checks, Mapping):
         raise InputError(f"checks={checks!r} is not possible. Give {{measure: number}}, as in {{'nDCG@10': 0.45}}.")
     found: dict[Measure, list[float]] = {}

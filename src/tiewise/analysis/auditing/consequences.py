@@ -1,4 +1,4 @@
-"""What the order of ties changes: the effect on each measure, the results that it reverses, and the grade of a run.
+"""What the order of ties changes: the effect on each measure, the results that it reverses, a run's grade and verdict.
 
 For a measure, let x = max(|bias|, 2 · std) be how far one order usually is from the expected value, and h half the
 width of the interval over queries. The grade says what follows from that:
@@ -16,18 +16,36 @@ The range is the worst case, in every query at once. The grade does not depend o
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
+
+from tiewise.analysis.auditing.causes import Evidence, Remedy
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL
+from tiewise.data.runs import Run
+from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import parse
+from tiewise.rankings.run_similarity import RunPair
+from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
-from tiewise.results.wording import MIN_WIDTH, SHORT, NumberFormat, format_percent, join_names
+from tiewise.results.model import Section, Table
+from tiewise.results.view import View
+from tiewise.results.wording import (
+    MIN_WIDTH,
+    SHORT,
+    NumberFormat,
+    capitalize_first,
+    count_noun,
+    format_percent,
+    join_names,
+    list_examples,
+)
 
 Grade = Literal["none", "harmless", "changes_number", "changes_winner", "unknown"]
 
@@ -183,3 +201,190 @@ def grade_ties(effects: Iterable[Effect], reversals: Sequence[Reversal]) -> Grad
     if any(one.is_claimed for one in reversals):
         return "changes_winner"
     return max((effect.grade for effect in effects), key=RANKED.index, default="none")
+
+
+# -- the verdict ----------------------------------------------------------------------------------------------------
+# With judgments it is the grade; without them it is unknown. A reference run shows whether the order is right; that is
+# a question of its own.
+
+MIN_LIST_SHARE = 0.1  # without judgments: ties across a cutoff call for a remedy from this share of the lists on
+TOP = 10  # ties across deeper cutoffs call for a remedy only if there are no cutoffs up to this rank
+MAX_REVERSALS = 2  # the most reversed results that the verdict names; others are counted
+
+#: Problems with a remedy that is worth while even if the ties change nothing.
+AVOIDABLE = {"precision", "precision or counts", "logits", "before transformation", "scaled", "decimals"}
+AVOIDABLE |= {"saturation", "printed saturation"}
+
+
+def decide_verdict(
+    evidence: Evidence,
+    across: Mapping[int, int],
+    effects: Sequence[Effect] | None,
+    reversals: Sequence[Reversal],
+    fidelity: Fidelity | None,
+    library: str | None,
+) -> tuple[Grade, str, Remedy | None]:
+    """The grade of the ties of a run, the verdict in words, and what to do.
+
+    `across` has, by cutoff, the number of lists with a tie across it; `effects` are those on the measures, None without
+    judgments; `reversals` are the results that tie order reverses.
+    """
+    if evidence.cause is None and not reversals:
+        grade, text, needs_remedy = _judge_untied(evidence, fidelity)
+    elif effects is None:
+        grade, text, needs_remedy = _judge_by_statistics(evidence, across)
+    else:
+        grade, text, needs_remedy = _judge_by_consequences(evidence, effects, reversals)
+    differs = fidelity is not None and fidelity.differs
+    is_checked = evidence.cause is None and fidelity is not None  # untied, and a reference shows whether order is right
+    was_rounded = evidence.scores.precision and not needs_remedy and (differs or not is_checked)
+    problem = evidence.refine("precision" if was_rounded else evidence.cause or "")
+    if not needs_remedy and problem not in AVOIDABLE:
+        problem = "order" if differs else ""
+    remedy = evidence.find_remedy(problem, library) if problem else None
+    return grade, f"{text}{' It does not rank as the reference does.' * differs}", remedy
+
+
+#: The grade of the ties, the verdict on them, and whether they call for a remedy.
+_Finding = tuple[Grade, str, bool]
+
+
+def _judge_untied(evidence: Evidence, fidelity: Fidelity | None) -> _Finding:
+    precision = evidence.scores.precision
+    if precision and fidelity is None:
+        text = f"No ties, but scores were rounded to {precision}: a reference shows whether their order is right."
+    elif evidence.ties.are_ranks:
+        text = "No ties are visible: the scores are ranks, so tied documents have been put in an order."
+    else:
+        text = "No ties: no two documents of a list have the same score."
+    return "none", text, False
+
+
+def _judge_by_statistics(evidence: Evidence, across: Mapping[int, int]) -> _Finding:
+    if evidence.cause == "constant":
+        return "unknown", f"{_describe_constant(evidence)}: they rank nothing.", True
+    top = [lists for rank, lists in across.items() if rank <= TOP] or list(across.values())
+    tied = capitalize_first(format_percent(evidence.ties.tied_share, in_words=True))
+    is_crossed = max(top, default=0) >= MIN_LIST_SHARE * evidence.ties.lists
+    return "unknown", f"{tied} of rows are tied; judgments show what that changes.", is_crossed
+
+
+def _judge_by_consequences(evidence: Evidence, effects: Sequence[Effect], reversals: Sequence[Reversal]) -> _Finding:
+    grade, gravest = grade_ties(effects, reversals), gravest_effect(effects)
+    if claimed := [one for one in reversals if one.is_claimed]:
+        what = "the winner" if any(one.shown for one in claimed) else "the outcome"
+        return grade, f"Ties can change {what}: {_list_reversals(claimed)}.", True
+    if grade == "none" or gravest is None:
+        return grade, "Ties change nothing: no tie order changes a measure by .00005 or more.", False
+    if evidence.cause == "constant":
+        return grade, f"{_describe_constant(evidence)}: the numbers say nothing about the system.", True
+    if gravest.grade_by_order == "none":
+        text = "No order of the documents listed changes a measure, but lists may have been cut inside a tie group."
+        return grade, text, False
+    small = "Harmless: ties" if grade == "harmless" else "Ties"
+    return grade, f"{str(gravest).replace('Ties', small, 1)}.", gravest.grade_by_order != "harmless"
+
+
+def _describe_constant(evidence: Evidence) -> str:
+    ties = evidence.ties
+    constant, lists = ties.constant + ties.nearly_constant, count_noun(ties.rankings, "list")
+    some = lists if constant == ties.rankings else f"{constant:,} of {lists}"
+    return f"{'Nearly all' if ties.nearly_constant else 'All'} scores of {some} are equal"
+
+
+def _list_reversals(reversals: Sequence[Reversal]) -> str:
+    """The first reversals, and how many more there are."""
+    more = len(reversals) - MAX_REVERSALS
+    return "; ".join([*map(str, reversals[:MAX_REVERSALS]), *([f"and {more} more"] if more > 0 else [])])
+
+
+# -- how faithful a run is to a reference run, such as the same scores in float32 -----------------------------------
+# For each query, the pairs of documents that both runs list are counted as concordant, inverted or tied. RBO compares
+# the lists themselves, and the gap is the difference of expected values.
+
+PHI, DEPTH = 0.9, 100  # of RBO; a tie group across the last rank is read whole, because it has little weight there
+MIN_GAP = 0.005  # half a point: a run that differs from its reference by this is not faithful to it
+MIN_RBO = 0.95  # below this, a run does not rank as its reference does
+
+
+@dataclass(frozen=True)
+class Fidelity(Result):
+    """A run compared with its reference, over the queries of both.
+
+    >>> import tiewise as tw
+    >>> run, reference = {"q": {"a": 3.0, "b": 1.0, "c": 1.0}}, {"q": {"a": 2.0, "b": 3.0, "c": 1.0}}
+    >>> found = tw.audit(run, reference=reference).fidelity
+    >>> found.pairs, round(found.inverted, 4), round(found.tied, 4), round(found.tau, 4)
+    (3, 0.3333, 0.3333, 0.0)
+    """
+
+    queries: int
+    pairs: int  #: pairs of documents in both lists that the reference orders
+    inverted: float | None  #: the share of these pairs that the run orders the other way round
+    tied: float | None  #: the share of these pairs that the run ties
+    tau: float | None  #: Kendall's τ of the common documents, expected over the orders of ties, mean over queries
+    rbo: float | None  #: RBO of the lists (φ = 0.9, first 100 ranks), extrapolated and expected, mean over queries
+    gap: dict[str, float]  #: by measure: the expected value of the run minus that of the reference
+
+    @property
+    def differs(self) -> bool:
+        """Whether a measure differs by .005 or more, or RBO is below .95."""
+        is_low = self.rbo is not None and self.rbo < MIN_RBO
+        return self.inverted is not None and (is_low or any(abs(gap) >= MIN_GAP for gap in self.gap.values()))
+
+    def describe(self, numbers: NumberFormat) -> str:
+        """Whether the run ranks as the reference does, and how far it differs, in a few words."""
+        if self.inverted is None:
+            return "unknown: the reference orders no pair of documents that both runs list"
+        facts = [f"RBO {numbers.number(self.rbo)}", f"{format_percent(self.inverted)} of pairs inverted"]
+        if self.gap:
+            measure = max(self.gap, key=lambda name: abs(self.gap[name]))
+            facts.append(f"{measure} {numbers.signed(self.gap[measure], tiny='≈0')}")
+        return f"{'no' if self.differs else 'yes'}: {', '.join(facts)}"
+
+    def _document(self, view: View) -> dict[str, Any]:
+        return asdict(self)
+
+    def _section(self, view: View) -> Section:
+        shares = {"inverted": format_percent(self.inverted), "tied": format_percent(self.tied)}
+        means = {"tau": view.numbers.number(self.tau), "rbo": view.numbers.number(self.rbo)}
+        gaps = {name: view.numbers.signed(gap, tiny="≈0") for name, gap in self.gap.items()}
+        return Section([Table.of_facts(asdict(self) | shares | means | {"gap": gaps}, title="Beside its reference")])
+
+    def _records(self, view: View) -> Table:
+        return Table.of_record(asdict(self))
+
+
+def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_report: Report | None) -> Fidelity:
+    """The fidelity of a run to a reference, with the gap between their reports if there are judgments."""
+    common = set(run.queries) & set(reference.queries)
+    if not common:
+        raise InputError(
+            f"The run and the reference have no query in common. Queries of the run: {list_examples(run.queries)}; of "
+            f"the reference: {list_examples(reference.queries)}."
+        )
+    pair = RunPair(run, reference)
+    counts = pair.count_pairs()
+    ordered, tied = counts.total - counts.tied_y, counts.tied_x - counts.tied_both
+    taus = counts.tau(extremes=False)[0, counts.total > 0]
+    total = int(ordered.sum())
+    return Fidelity(
+        queries=len(common),
+        pairs=total,
+        inverted=int(counts.discordant.sum()) / total if total else None,
+        tied=int(tied.sum()) / total if total else None,
+        tau=float(taus.mean()) if len(taus) else None,
+        rbo=pair.rbo(PHI, DEPTH),
+        gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
+    )
+
+
+def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:
+    """By measure, the mean difference of expected values over common queries."""
+    gaps = {}
+    for measure in run:
+        left, right = run.per_query(measure), reference.per_query(measure)  # both are along the queries of the qrels
+        gap = (left.expected - right.expected)[[query in common for query in left.queries]]
+        if len(gap) and not np.isnan(gap).any():
+            gaps[measure.name] = float(gap.sum() if measure.total else gap.mean())
+    return gaps

@@ -17,8 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.analysis.auditing.quantization import LOG10_ALPHA
-from tiewise.analysis.auditing.transformations import UP_TO_SCALE, Preimage, Transformation
+from tiewise.analysis.auditing.quantization import LOG10_ALPHA, UP_TO_SCALE, Preimage, Transformation
 from tiewise.analysis.grids import FLOAT32, MIN_DISTINCT, Grid
 from tiewise.data.columns import Floats
 

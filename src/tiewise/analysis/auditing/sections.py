@@ -12,8 +12,7 @@ from typing import Any
 
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS, Audit
 from tiewise.analysis.auditing.causes import LIBRARIES
-from tiewise.analysis.auditing.consequences import GRADES, RANKED, gravest_effect
-from tiewise.analysis.auditing.verdict import TOP
+from tiewise.analysis.auditing.consequences import GRADES, RANKED, TOP, gravest_effect
 from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
@@ -159,13 +158,10 @@ def _style(audit: Audit) -> Style:
 
 
 def _order(audit: Audit) -> str:
-    """The tools, or the orders, of the oblivious values."""
     return "" if audit.report is None else ", ".join(audit.report.oblivious_orders)
 
 
 class _OneAudit:
-    """The audit of one run, to show."""
-
     def __init__(self, name: str, audit: Audit, view: View):
         self.name, self.audit, self.view, self.numbers = name, audit, view, view.numbers
 

@@ -20,8 +20,7 @@ from tiewise.caching import cached_property
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.base import Result
-from tiewise.results.model import Section, Table
-from tiewise.results.rows import Rows
+from tiewise.results.model import Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import SHORT, format_percent, format_share, join_names
 

@@ -19,10 +19,16 @@ from tiewise._version import __version__
 from tiewise.analysis import significance
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.comparison.paper_table import Intervals, paper_section
-from tiewise.analysis.comparison.ranks import RankRanges, rank_in_one_order, rank_independently
 from tiewise.analysis.comparison.sections import comparison_section
 from tiewise.analysis.comparison.system import Aligned, PrintedValue, System, align
-from tiewise.analysis.comparison.tie_orders import Orders, TieOutcome, analyze_tie_orders
+from tiewise.analysis.comparison.tie_orders import (
+    Orders,
+    RankRanges,
+    TieOutcome,
+    analyze_tie_orders,
+    rank_in_one_order,
+    rank_independently,
+)
 from tiewise.analysis.incomplete_runs import cut_note, find_open
 from tiewise.analysis.reports import Report
 from tiewise.analysis.significance import ATOL
@@ -39,8 +45,7 @@ from tiewise.rankings.ranking import Ranking
 from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
 from tiewise.results.latex import render_latex
-from tiewise.results.model import Section, Table
-from tiewise.results.rows import Rows
+from tiewise.results.model import Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import MAX_NAMED, NumberFormat, cached_by_spelling, join_names, list_examples, merge_notes
 

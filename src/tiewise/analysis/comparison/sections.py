@@ -293,7 +293,6 @@ _MEASURE: Cells = {Column("measure", shown="always"): attrgetter("measure")}
 
 
 def _difference_columns(level: str, numbers: NumberFormat) -> Cells:
-    """Difference, interval, p and the answer on ties."""
     return {
         Column("difference", "A − B", "right"): lambda pair: format_statistic(
             pair.difference, "expected", numbers.signed

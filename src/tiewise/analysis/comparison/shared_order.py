@@ -13,8 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiewise.analysis.comparison.distribution import Distribution
-from tiewise.analysis.comparison.tied_groups import TiedGroups
+from tiewise.analysis.comparison.distribution import Distribution, TiedGroups
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.runs import Run

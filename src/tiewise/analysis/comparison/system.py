@@ -12,9 +12,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.comparison.distribution import Distribution
+from tiewise.analysis.comparison.distribution import MIN_DRAWS, Distribution, TiedGroups
 from tiewise.analysis.comparison.shared_order import TiedDocuments
-from tiewise.analysis.comparison.tied_groups import MIN_DRAWS, TiedGroups
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.reports import Report
 from tiewise.analysis.settings import Settings

@@ -66,9 +66,6 @@ class _ERR(_Cascade):
     """
 
 
-ERR = measure(_ERR)
-
-
 class _nERR(_Cascade):
     """ERR over the ERR of the best list of all judged documents.
 
@@ -78,9 +75,6 @@ class _nERR(_Cascade):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return ideal_sum(self, q)
-
-
-nERR = measure(_nERR)
 
 
 #: A share of a sum that its rounding hides.
@@ -215,3 +209,7 @@ def _cascade_covariance(gains: Floats, t: int) -> tuple[Floats, Floats]:
     covariance = np.zeros_like(dd)
     covariance[:, i, j] = covariance[:, j, i] = cc[:, i, j - i] - lost[:, i] * lost[:, j]
     return lost, covariance
+
+
+ERR = measure(_ERR)
+nERR = measure(_nERR)

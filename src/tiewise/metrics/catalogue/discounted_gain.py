@@ -1,4 +1,4 @@
-"""Gains discounted by rank: DCG, nDCG and RBP, also as trec_eval defines it."""
+"""Gains discounted by rank, DCG, nDCG and RBP, or against those of the ideal list, G, RnDCG and nDCGRel."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ from tiewise.metrics.catalogue.parts import (
     LevelGains,
     clip_labels,
     exponential_gain,
+    ideal_order,
     ideal_sum,
     spell_levels,
 )
 from tiewise.metrics.definition import Law, Measure, param
-from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.engine import linear_law, sorted_extremes
+from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import heads, segment_sum
+from tiewise.metrics.segments import heads, safe_divide, segment_sum
 
-__all__ = ["DCG", "RBP", "RBPresid", "TrecRBP", "nDCG"]
+__all__ = ["DCG", "RBP", "G", "RBPresid", "RnDCG", "TrecRBP", "nDCG", "nDCGRel"]
 
 
 class _Discounted(LevelGains):
@@ -68,9 +70,6 @@ class _DCG(_Discounted):
         return gain
 
 
-DCG = measure(_DCG)
-
-
 class _nDCG(_Discounted):
     """DCG over the DCG of the best list of all judged documents.
 
@@ -90,9 +89,6 @@ class _nDCG(_Discounted):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return ideal_sum(self, q)
-
-
-nDCG = measure(_nDCG)
 
 
 def _rank_biased_weight(rank: Floats, p: float) -> Floats:
@@ -172,9 +168,6 @@ class _RBP(Binary):
         return weight + self.p**end
 
 
-RBP = measure(_RBP)
-
-
 class _TrecRBP(LevelGains):
     """Rank-biased precision as trec_eval 10 defines it: gains are divided by the highest, at least by 1.
 
@@ -196,9 +189,6 @@ class _TrecRBP(LevelGains):
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return _rank_biased_weight(rank, self.p)
-
-
-TrecRBP = measure(_TrecRBP)
 
 
 class _RBPresid(Measure):
@@ -254,4 +244,149 @@ class _RBPresid(Measure):
         return Law(weight + tail * (1 - chance), variance)
 
 
+# -- gains against those of the ideal list, rank by rank (trec_eval's G, Rndcg and ndcg_rel) ------------------------
+
+
+class _IdealList:
+    """The gains of all judged documents of each query in descending order, and what they add up to by rank."""
+
+    def __init__(self, who: Measure, q: GroupedJudgments):
+        self.order = order = ideal_order(who, q)
+        self.query, self.rank = order.query, order.rank
+        self.gain = np.maximum(who.gain(order.label), 0.0)
+        self.n_positive = order.sum(self.gain > 0)
+        self.first, self.size = q.ties.qrels.offsets[:-1], np.diff(q.ties.qrels.offsets)
+        payoff = self.gain / np.log2(self.rank + 1)
+        self.discounted = order.sum_before(payoff) + payoff
+
+    def at(self, sums: Floats, query: Codes, rank: Floats) -> Floats:
+        """The sums of some queries up to some ranks; at most those of their whole list."""
+        held = np.minimum(rank, self.size[query]).astype(np.int64)
+        found: Floats = np.where(held > 0, np.append(sums, 0.0)[self.first[query] + held - 1], 0.0)
+        return found
+
+
+class _G(LevelGains):
+    """The sum of gain / log2(2 + the lead of the best list at this rank), over the sum of all gains (trec_eval's G).
+
+    At rank i the lead is the sum of the i highest gains, each at least 1, minus the sum of this list's first i gains.
+
+    >>> G.of("(20)1")
+    G 0.7540 [0.6309, 0.8770]
+    """
+
+    takes_cutoff = False
+    sorted_extremes = False
+
+    def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
+        return q.judged(np.maximum(self.gain(q.ties.qrels.label), 0.0))
+
+    def terms(self, order: Order) -> Floats:
+        ideal = _IdealList(self, order.grouped)
+        more = np.maximum(ideal.gain - 1, 0.0)  # a rank counts at least 1
+        more = ideal.order.sum_before(more) + more
+        cost = order.rank + ideal.at(more, order.query, order.rank)
+        gain = self.gain(order.label)
+        return gain / np.log2(2 + cost - (order.sum_before(gain) + gain))
+
+    def law(self, block: GroupBlock) -> Law:
+        """The orders by label are the extremes if all gains of a query are one number or 0."""
+        q = block.grouped
+        gain = self.gain(q.ties.qrels.label)
+        most, least = np.zeros((2, q.n_queries))
+        np.maximum.at(most, q.ties.qrels.query, gain)
+        np.minimum.at(least, q.ties.qrels.query, np.where(gain == 0, 0.0, gain - most[q.ties.qrels.query]))
+        return Law(np.full_like(block.start, np.nan), extremes=lambda: sorted_extremes(self, block, least == 0))
+
+
+class _RnDCG(LevelGains):
+    """The mean of nDCG at the ranks where the gain of the ideal list decreases, and at the end of a longer list.
+
+    It is 0 if no label is at least `rel` (trec_eval's Rndcg).
+
+    >>> RnDCG.of("(20)100")
+    RnDCG 0.6433 [0.3831, 0.9035]
+    """
+
+    takes_cutoff = False
+    rel: float = param(1, least=0)
+
+    @property
+    def value_range(self) -> tuple[float, float] | None:
+        """None known with negative gains: then a longer list can have a lower value at its end."""
+        return (np.nan, np.nan) if min(self.levels.values(), default=0.0) < 0 else None
+
+    def _cuts(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
+        """For each query the ranks and the share of the value that DCG has there, (n_queries, n_cuts)."""
+        ideal = _IdealList(self, q)
+        positive = ideal.gain > 0
+        following = np.append(ideal.gain[1:], 0.0)
+        following[ideal.rank == ideal.size[ideal.query]] = 0.0  # after the last of a query
+        last = np.flatnonzero(positive & (following != ideal.gain))
+        query = ideal.query[last]
+        place = np.arange(len(last)) - np.searchsorted(query, query)
+        rank, worth = np.zeros((2, q.n_queries, int(place.max(initial=-1)) + 2))
+        rank[query, place], worth[query, place] = ideal.rank[last], 1.0 / ideal.discounted[last]
+        longer = np.flatnonzero((q.length > ideal.n_positive + 1) & (ideal.n_positive > 0))
+        rank[longer, -1] = q.length[longer]
+        worth[longer, -1] = 1.0 / ideal.at(ideal.discounted, longer, ideal.n_positive[longer])
+        number = np.count_nonzero(worth, axis=1)
+        relevant = q.judged((q.ties.qrels.label >= self.rel) & (q.ties.qrels.label >= 0)) > 0
+        return rank, worth * safe_divide(relevant.astype(np.float64), number)[:, None]
+
+    def _payoff(self, rank: Floats, cuts: Floats, worth: Floats) -> Floats:
+        """The payoff at some ranks, the cuts of their queries along the last axis."""
+        weight = sum(np.where(rank <= cuts[..., i], worth[..., i], 0.0) for i in range(cuts.shape[-1]))
+        found: Floats = weight / np.log2(rank + 1)
+        return found
+
+    def terms(self, order: Order) -> Floats:
+        cuts, worth = (column[order.query] for column in self._cuts(order.grouped))
+        return self.gain(order.label) * self._payoff(order.rank, cuts, worth)
+
+    def law(self, block: GroupBlock) -> Law:
+        query = block.grouped.group_query[block.groups]
+        cuts, worth = (column[query][:, None, :] for column in self._cuts(block.grouped))
+        return linear_law(self._payoff(block.rank, cuts, worth), block)
+
+
+class _nDCGRel(LevelGains):
+    """The mean over all documents with a gain of nDCG at their rank, at the list's end if not retrieved.
+
+    It is trec_eval's ndcg_rel.
+
+    >>> nDCGRel.of("(20)1")
+    nDCGRel 0.7749 [0.5746, 0.9751]
+    """
+
+    takes_cutoff = False
+    additive = False
+    sorted_extremes = False
+
+    def law(self, q: GroupedJudgments) -> Law:
+        """Without negative gains a better document higher up raises every term."""
+        if min(self.levels.values(), default=0.0) < 0:
+            return super().law(q)
+        return super().law(q)._replace(extremes=lambda: (self.values(q.worst(self)), self.values(q.best(self)), False))
+
+    def values(self, order: Order) -> Floats:
+        q = order.grouped
+        ideal = _IdealList(self, q)
+        gain = np.where(order.rank <= q.length[order.query], self.gain(order.label), 0.0)
+        payoff = gain / np.log2(order.rank + 1)
+        there = order.sum_before(payoff) + payoff
+        normalized = safe_divide(there, ideal.at(ideal.discounted, order.query, order.rank))
+        total = order.sum(np.where(gain > 0, normalized, 0.0))
+        unseen = ideal.n_positive - order.sum(gain > 0)
+        best = ideal.at(ideal.discounted, np.arange(q.n_queries), ideal.n_positive)
+        return np.maximum(safe_divide(total + safe_divide(unseen * order.sum(payoff), best), ideal.n_positive), 0.0)
+
+
+DCG = measure(_DCG)
+nDCG = measure(_nDCG)
+RBP = measure(_RBP)
+TrecRBP = measure(_TrecRBP)
 RBPresid = measure(_RBPresid)
+G = measure(_G)
+RnDCG = measure(_RnDCG)
+nDCGRel = measure(_nDCGRel)

@@ -57,9 +57,6 @@ class _P_IA(_Diversity):
         return super().divisor(q) * q.ranks(self.cutoff)
 
 
-P_IA = measure(_P_IA)
-
-
 class _OverSubtopics(_Diversity):
     """Those whose payoff depends on the documents above: a document has a term for each of its subtopics."""
 
@@ -94,9 +91,6 @@ class _AP_IA(_OverSubtopics):
     @property
     def part(self) -> Measure:
         return AP(rel=self.rel)
-
-
-AP_IA = measure(_AP_IA)
 
 
 class _STREC(_OverSubtopics):
@@ -142,9 +136,6 @@ class _STREC(_OverSubtopics):
         u = np.arange(int(either.max(initial=0)))
         none = np.append(1.0, np.cumprod(np.maximum(size - inside - u, 0) / (size - u)))
         return max(float((none[either] - np.outer(none[number], none[number])).sum()), 0.0)
-
-
-STREC = measure(_STREC)
 
 
 #: The ranks of the longest list by which a measure is divided.
@@ -214,9 +205,6 @@ class _alpha_DCG(_Novel):
     aliases = ("α_dcg",)
 
 
-alpha_DCG = measure(_alpha_DCG)
-
-
 class _alpha_nDCG(_IdealNovel):
     """α-DCG over that of an ideal list of all judged documents.
 
@@ -227,9 +215,6 @@ class _alpha_nDCG(_IdealNovel):
     """
 
     aliases = ("α_ndcg",)
-
-
-alpha_nDCG = measure(_alpha_nDCG)
 
 
 class _ERR_IA(_Novel):
@@ -244,9 +229,6 @@ class _ERR_IA(_Novel):
     discount = "rank"
 
 
-ERR_IA = measure(_ERR_IA)
-
-
 class _nERR_IA(_IdealNovel):
     """ERR-IA over that of the ideal list of alpha_nDCG.
 
@@ -255,9 +237,6 @@ class _nERR_IA(_IdealNovel):
     """
 
     discount = "rank"
-
-
-nERR_IA = measure(_nERR_IA)
 
 
 class _NRBP(_Novel):
@@ -277,9 +256,6 @@ class _NRBP(_Novel):
         return q.by_subtopic.count_subtopics(self) / (1 - (1 - self.alpha) * self.beta)
 
 
-NRBP = measure(_NRBP)
-
-
 class _nNRBP(_IdealNovel):
     """NRBP over that of the ideal list of alpha_nDCG.
 
@@ -292,4 +268,12 @@ class _nNRBP(_IdealNovel):
     beta: float = param(0.5, above=0, below=1)
 
 
+P_IA = measure(_P_IA)
+AP_IA = measure(_AP_IA)
+STREC = measure(_STREC)
+alpha_DCG = measure(_alpha_DCG)
+alpha_nDCG = measure(_alpha_nDCG)
+ERR_IA = measure(_ERR_IA)
+nERR_IA = measure(_nERR_IA)
+NRBP = measure(_NRBP)
 nNRBP = measure(_nNRBP)

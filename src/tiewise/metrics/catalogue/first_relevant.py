@@ -59,9 +59,6 @@ class _RR(_First):
         return 1.0 / rank
 
 
-RR = measure(_RR)
-
-
 class _Success(_First):
     """1 if a relevant document stands in the first k, else 0 (hit rate; Hits counts them).
 
@@ -76,4 +73,5 @@ class _Success(_First):
         return np.ones_like(rank)
 
 
+RR = measure(_RR)
 Success = measure(_Success)

@@ -89,9 +89,6 @@ class _GMAP(_Geometric):
     of_measure = AP
 
 
-GMAP = measure(_GMAP)
-
-
 class _LogAP(_Log):
     """The natural logarithm of AP; values below 0.00001 count as 0.00001.
 
@@ -104,9 +101,6 @@ class _LogAP(_Log):
     of_measure = AP
 
 
-LogAP = measure(_LogAP)
-
-
 class _GMBpref(_Geometric):
     """The geometric mean of Bpref over queries; values below 0.00001 count as 0.00001.
 
@@ -117,9 +111,6 @@ class _GMBpref(_Geometric):
     aliases = ("gm_bpref",)
     distinguishes_unjudged = True
     of_measure = Bpref
-
-
-GMBpref = measure(_GMBpref)
 
 
 class _LogBpref(_Log):
@@ -135,4 +126,7 @@ class _LogBpref(_Log):
     of_measure = Bpref
 
 
+GMAP = measure(_GMAP)
+LogAP = measure(_LogAP)
+GMBpref = measure(_GMBpref)
 LogBpref = measure(_LogBpref)

@@ -52,9 +52,6 @@ class _Hits(Binary):
     limits = (0.0, math.inf)
 
 
-Hits = measure(_Hits)
-
-
 class _P(Binary):
     """Precision: the share of relevant documents among the first k ranks, also where the list is shorter.
 
@@ -69,9 +66,6 @@ class _P(Binary):
         return q.ranks(self.cutoff)
 
 
-P = measure(_P)
-
-
 class _R(Binary):
     """Recall: the share of all relevant documents that are in the first k ranks.
 
@@ -84,9 +78,6 @@ class _R(Binary):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
-
-
-R = measure(_R)
 
 
 class _Balanced(Binary):
@@ -108,9 +99,6 @@ class _F1(_Balanced):
     aliases = ("f1_score",)
 
 
-F1 = measure(_F1)
-
-
 class _F(_Balanced):
     """The weighted harmonic mean of precision and recall at k; recall counts beta times as much.
 
@@ -119,9 +107,6 @@ class _F(_Balanced):
     """
 
     beta: float = param(1.0, above=0, below=1e100, shown=True)
-
-
-F = measure(_F)
 
 
 class _Rprec(Binary):
@@ -140,9 +125,6 @@ class _Rprec(Binary):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.relevant(self)
-
-
-Rprec = measure(_Rprec)
 
 
 class _RprecMult(Binary):
@@ -166,9 +148,6 @@ class _RprecMult(Binary):
         return self._rank(q)  # even if the list is shorter
 
 
-RprecMult = measure(_RprecMult)
-
-
 class _RelativeP(Binary):
     """The number of relevant documents in the first k ranks, over the smaller of k and the number of all relevant ones.
 
@@ -182,9 +161,6 @@ class _RelativeP(Binary):
         return np.minimum(q.ranks(self.cutoff), q.relevant(self))
 
 
-RelativeP = measure(_RelativeP)
-
-
 class _SetP(_P):
     """The share of relevant documents in the whole list.
 
@@ -196,9 +172,6 @@ class _SetP(_P):
     aliases = ("set_p",)
 
 
-SetP = measure(_SetP)
-
-
 class _SetR(_R):
     """The share of all relevant documents that the whole list holds.
 
@@ -208,9 +181,6 @@ class _SetR(_R):
 
     takes_cutoff = False
     aliases = ("set_recall",)
-
-
-SetR = measure(_SetR)
 
 
 class _OfCount(OfGains):
@@ -269,9 +239,6 @@ class _SetRelativeP(Binary, _OfCount):
         return _divide(count, np.minimum(length, relevant))
 
 
-SetRelativeP = measure(_SetRelativeP)
-
-
 class _SetF(Binary, _OfCount):
     """The weighted harmonic mean of SetP and SetR, (x + 1)·P·R / (x·P + R): x is β², as in trec_eval.
 
@@ -288,9 +255,6 @@ class _SetF(Binary, _OfCount):
         return _divide((self.x + 1) * precision * recall, self.x * precision + recall)
 
 
-SetF = measure(_SetF)
-
-
 class _SetAP(Binary, _OfCount):
     """SetP · SetR.
 
@@ -303,9 +267,6 @@ class _SetAP(Binary, _OfCount):
 
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
         return _divide(count**2, length * relevant)
-
-
-SetAP = measure(_SetAP)
 
 
 class _Utility(Binary, _OfCount):
@@ -337,9 +298,6 @@ class _Utility(Binary, _OfCount):
         return self.a * count + self.b * (length - count) + self.c * (relevant - count) + self.d * other
 
 
-Utility = measure(_Utility)
-
-
 class _OrderFreeCount(OfGains):
     """A count that does not depend on what is retrieved where: no rank matters."""
 
@@ -363,9 +321,6 @@ class _NumQ(_OrderFreeCount):
         return np.ones(q.n_queries)
 
 
-NumQ = measure(_NumQ)
-
-
 class _NumRet(_OrderFreeCount):
     """The number of documents retrieved, added up over queries.
 
@@ -377,9 +332,6 @@ class _NumRet(_OrderFreeCount):
 
     def base(self, q: GroupedJudgments) -> Floats:
         return q.length.astype(np.float64)
-
-
-NumRet = measure(_NumRet)
 
 
 class _NumRel(Binary, _OrderFreeCount):
@@ -395,9 +347,6 @@ class _NumRel(Binary, _OrderFreeCount):
         return q.relevant(self)
 
 
-NumRel = measure(_NumRel)
-
-
 class _NumRelRet(Binary):
     """The number of relevant documents retrieved, added up over queries.
 
@@ -408,9 +357,6 @@ class _NumRelRet(Binary):
     takes_cutoff = False
     total = True
     aliases = ("num_rel_ret",)
-
-
-NumRelRet = measure(_NumRelRet)
 
 
 class _NumNonrelJudgedRet(Binary):
@@ -436,9 +382,6 @@ class _NumNonrelJudgedRet(Binary):
         return self.gain(label)
 
 
-NumNonrelJudgedRet = measure(_NumNonrelJudgedRet)
-
-
 class _Judged(Measure):
     """The share of judged documents among the first k ranks (`norm="cap"`: among those of them that the list has).
 
@@ -460,9 +403,6 @@ class _Judged(Measure):
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.ranks(self.cutoff) if self.norm == "all" else np.minimum(q.length, q.ranks(self.cutoff))
-
-
-Judged = measure(_Judged)
 
 
 class _Unj(_OfCount):
@@ -489,4 +429,24 @@ class _Unj(_OfCount):
         return _divide(length - count, length if self.cutoff is None else np.array(float(self.cutoff)))
 
 
+Hits = measure(_Hits)
+P = measure(_P)
+R = measure(_R)
+F1 = measure(_F1)
+F = measure(_F)
+Rprec = measure(_Rprec)
+RprecMult = measure(_RprecMult)
+RelativeP = measure(_RelativeP)
+SetP = measure(_SetP)
+SetR = measure(_SetR)
+SetRelativeP = measure(_SetRelativeP)
+SetF = measure(_SetF)
+SetAP = measure(_SetAP)
+Utility = measure(_Utility)
+NumQ = measure(_NumQ)
+NumRet = measure(_NumRet)
+NumRel = measure(_NumRel)
+NumRelRet = measure(_NumRelRet)
+NumNonrelJudgedRet = measure(_NumNonrelJudgedRet)
+Judged = measure(_Judged)
 Unj = measure(_Unj)

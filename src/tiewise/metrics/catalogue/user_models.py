@@ -27,16 +27,7 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide
 
-__all__ = [
-    "BPM",
-    "INSQ",
-    "INST",
-    "NERR8",
-    "NERR9",
-    "NERR10",
-    "NERR11",
-    "SDCG",
-]
+__all__ = ["BPM", "INSQ", "INST", "NERR8", "NERR9", "NERR10", "NERR11", "SDCG"]
 
 #: How many ranks a user reads at most, if there is no cutoff, and the largest cutoff: there is a weight for each rank.
 RANKS, MAX_RANKS = 1000, 10_000_000
@@ -139,9 +130,6 @@ class _SDCG(_Weighted):
         return 1.0 / np.log2(rank + 1)
 
 
-SDCG = measure(_SDCG)
-
-
 def _insq_weight(rank: Floats, goal: float) -> Floats:
     """C_i = ((i + 2T − 1) / (i + 2T))², so that w_i = (2T / (i + 2T − 1))²."""
     return (2 * goal / (rank + 2 * goal - 1)) ** 2
@@ -161,9 +149,6 @@ class _INSQ(_Weighted):
 
     def weight(self, rank: Floats) -> Floats:
         return _insq_weight(rank, self.T)
-
-
-INSQ = measure(_INSQ)
 
 
 # -- weights that depend on the gains above -------------------------------------------------------------------
@@ -238,9 +223,6 @@ class _NERR8(_NERR):
         return np.ones_like(rank)
 
 
-NERR8 = measure(_NERR8)
-
-
 class _NERR9(_NERR):
     """Nearly ERR (Azzopardi et al., 2021, Eq. 9): a user goes on from rank i with (1 − gain) · i / (i + 1), up to k.
 
@@ -250,9 +232,6 @@ class _NERR9(_NERR):
 
     def patience(self, rank: Floats) -> Floats:
         return 1.0 / rank
-
-
-NERR9 = measure(_NERR9)
 
 
 class _NERR10(_NERR):
@@ -269,9 +248,6 @@ class _NERR10(_NERR):
         return self.p ** (rank - 1)
 
 
-NERR10 = measure(_NERR10)
-
-
 class _NERR11(_NERR):
     """Nearly ERR (Azzopardi et al., 2021, Eq. 11): a user goes on as in INSQ, with that probability times 1 − gain.
 
@@ -284,9 +260,6 @@ class _NERR11(_NERR):
 
     def patience(self, rank: Floats) -> Floats:
         return _insq_weight(rank, self.T)
-
-
-NERR11 = measure(_NERR11)
 
 
 class _INST(_Adaptive):
@@ -324,9 +297,6 @@ class _INST(_Adaptive):
         last = np.append(first, True)[1:]
         unstopped[order.query[last]] = (weight * safe_divide(near, far + 1) ** 2)[last]
         return Reading(order.sum(weight * gain), ranks, unstopped)
-
-
-INST = measure(_INST)
 
 
 class _Stop(NamedTuple):
@@ -437,11 +407,18 @@ class _BPM(_Adaptive):
         return np.concatenate(found) / self._scale
 
 
-BPM = measure(_BPM)
-
-
 def _first_end(q: GroupedJudgments, flags: NDArray[np.bool_]) -> Floats:
     """The last rank of the first flagged tie group of each query, infinite if there is none."""
     end = np.full(q.n_queries, np.inf)
     np.minimum.at(end, q.group_query[flags], (q.group_start + q.group_size)[flags])
     return end
+
+
+SDCG = measure(_SDCG)
+INSQ = measure(_INSQ)
+NERR8 = measure(_NERR8)
+NERR9 = measure(_NERR9)
+NERR10 = measure(_NERR10)
+NERR11 = measure(_NERR11)
+INST = measure(_INST)
+BPM = measure(_BPM)

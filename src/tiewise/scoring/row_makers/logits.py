@@ -17,7 +17,7 @@ from tiewise.results.wording import spell_option
 from tiewise.scoring.backends import Array, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.functions import LEVELS as COMPUTED
 from tiewise.scoring.functions import exp_log_softmax, head, logit, require_class, score
-from tiewise.scoring.ids import IdsLike
+from tiewise.scoring.judgments import IdsLike
 
 #: The model's own scores, and the levels of `tiewise.scoring`: what is computed again increases.
 LEVELS = ("native", *COMPUTED)
