@@ -207,7 +207,7 @@ def test_err_of_equal_gains_against_all_places(size, relevant, start, gain):
         place = np.array(list(combinations(range(1, size + 1), relevant)), dtype=np.longdouble)
         passed = (1 - np.longdouble(gain)) ** np.arange(relevant)
         drawn = np.where(place <= inside, gain * passed / (start + place), 0).sum(axis=1)
-        found = cascades._equal_gains_variance(start, size, inside, relevant, gain, inside, min(relevant, inside))
+        found = cascades._equal_gains_variance(inside, min(relevant, inside), start, size, inside, relevant, gain)
         assert found == pytest.approx(float(drawn.var()), rel=1e-9, abs=1e-30)
 
 

@@ -131,12 +131,12 @@ def _cascade_variance(block: GroupBlock, reached: Floats) -> Floats:
     steps = are_equal & (10 * reached * (read + 1000) <= CASCADE_COST)
     for at in np.flatnonzero(np.isnan(variance) & steps).tolist():
         group = (float(column[at, 0]) for column in (block.start, block.size, block.inside, relevant, block.gains))
-        variance[at] = _equal_gains_variance(*group, int(reached[at, 0]), int(read[at, 0]))
+        variance[at] = _equal_gains_variance(int(reached[at, 0]), int(read[at, 0]), *group)
     return np.maximum(variance, 0.0)
 
 
 def _equal_gains_variance(
-    start: float, size: float, inside: float, relevant: float, gain: float, slots: int, n_read: int
+    slots: int, n_read: int, start: float, size: float, inside: float, relevant: float, gain: float
 ) -> float:
     """The same if all gains of a tie group are equal, from its end to its start.
 
