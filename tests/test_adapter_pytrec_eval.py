@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import math
 import warnings
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 
 import numpy as np
 import pytest
@@ -69,6 +69,14 @@ def test_a_measure_of_each_name_and_its_mean(name):
     for key in next(iter(expected.values())):
         values = [row[key] for row in expected.values()]
         assert ours.compute_aggregated_measure(key, values) == theirs.compute_aggregated_measure(key, values)
+
+
+def test_queries_are_in_the_order_in_which_an_ordered_dictionary_lists_them():
+    qrels, run = draw(1)
+    moved = OrderedDict(run)
+    moved.move_to_end(next(iter(run)))  # the dictionary beneath keeps its order
+    found = ours.RelevanceEvaluator(qrels, {"map"}).evaluate(moved)
+    assert list(found) == [query for query in moved if query in qrels] != [query for query in run if query in qrels]
 
 
 def test_evaluator_takes_many_runs():

@@ -18,6 +18,7 @@ import tiewise as tw
 from cases import MEASURES, Case, cases
 from tiewise.metrics import engine
 from tiewise.metrics import names as registry
+from tiewise.metrics.catalogue import cascades
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties import notation
 
@@ -143,9 +144,8 @@ def test_a_million_tied_documents(name, cutoff, start):
     variance = ((worth - mean) ** 2).sum() / size + (size - inside) * mean**2 / size
     assert found.expected == pytest.approx(float(mean), rel=1e-10, abs=1e-300)
     assert found.minimum <= found.expected <= found.maximum
-    if found.method["std"] == "sampled":
-        assert name == "ERR"  # r·t² beyond its limit
-    elif found.minimum < found.maximum:
+    assert found.method["std"] == "exact"
+    if found.minimum < found.maximum:
         assert found.std == pytest.approx(float(np.sqrt(variance)), rel=1e-8)
 
 
@@ -196,6 +196,33 @@ def test_three_relevant_among_forty(name, cutoff, start):
     }[name]
     assert found.expected == pytest.approx(float(drawn.mean()), rel=1e-13)
     assert found.std == pytest.approx(float(drawn.std()), rel=1e-9, abs=1e-16)
+
+
+@pytest.mark.parametrize(("size", "relevant"), [(2, 1), (5, 1), (7, 3), (8, 7), (9, 6)])
+@pytest.mark.parametrize("start", [0, 3, 100_000])
+@pytest.mark.parametrize("gain", [1e-4, 1 / 16, 15 / 16, 1.0])
+def test_err_of_equal_gains_against_all_places(size, relevant, start, gain):
+    """The recursion over slots that large groups take, against every choice of places."""
+    for inside in (size, size - 1, 1):
+        place = np.array(list(combinations(range(1, size + 1), relevant)), dtype=np.longdouble)
+        passed = (1 - np.longdouble(gain)) ** np.arange(relevant)
+        drawn = np.where(place <= inside, gain * passed / (start + place), 0).sum(axis=1)
+        found = cascades._equal_gains_variance(inside, min(relevant, inside), start, size, inside, relevant, gain)
+        assert found == pytest.approx(float(drawn.var()), rel=1e-9, abs=1e-30)
+
+
+@pytest.mark.parametrize(("start", "cutoff"), [(0, None), (0, 600), (20, 30), (1000, None)])
+def test_err_where_all_but_one_of_a_large_group_are_relevant(start, cutoff):
+    """All places of the other one: random orders would hardly ever have it above."""
+    size, gain = 1000, np.longdouble(1) / 16
+    place, slot = np.arange(size)[:, None], np.arange(size)
+    passed = slot - (place < slot)
+    weight = np.where(slot < (cutoff or size), 1 / (start + slot + np.longdouble(1)), 0)
+    drawn = (np.where(place == slot, 0, (1 - gain) ** passed) * gain * weight).sum(axis=1)
+    measure = tw.ERR if cutoff is None else tw.ERR @ (start + cutoff)
+    found = engine.estimates(measure, one_group(start, size, [1.0] * (size - 1))).mean()
+    assert found.method["std"] == "exact"
+    assert found.std == pytest.approx(float(drawn.std()), rel=1e-8)
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,8 @@ class DictRun(RunSource):
     is_constant = False  # the user may change the dictionary
 
     def __init__(self, table: dict[Any, Any]):
-        self._table = table
+        # An `OrderedDict` may have another order than the dictionary beneath it, which the compiled reader walks.
+        self._table = table if type(table).__iter__ is dict.__iter__ else dict(table)
 
     def rows(self) -> Run:
         """The same run as columns."""

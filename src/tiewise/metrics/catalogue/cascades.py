@@ -121,7 +121,33 @@ def _cascade_variance(block: GroupBlock, reached: Floats) -> Floats:
             products = np.diff(np.diff(of_gains, axis=1), axis=2) + first[:, :, None] * first[:, None, :]
             variance[part, 0] = np.einsum("gj,gjk,gk->g", rise, of_gains[:, 1:, 1:], rise)
             variance[part, 0] += np.einsum("gjk,gjk->g", products, covariance)
+    are_equal = np.all((block.gains == block.gains[:, :1]) | (block.gains == 0), axis=1, keepdims=True)
+    steps = are_equal & (10 * reached * (read + 1000) <= CASCADE_COST)
+    for at in np.flatnonzero(np.isnan(variance) & steps).tolist():
+        group = (float(column[at, 0]) for column in (block.start, block.size, block.inside, relevant, block.gains))
+        variance[at] = _equal_gains_variance(int(reached[at, 0]), int(read[at, 0]), *group)
     return np.maximum(variance, 0.0)
+
+
+def _equal_gains_variance(
+    slots: int, n_read: int, start: float, size: float, inside: float, relevant: float, gain: float
+) -> float:
+    """The same if all gains of a tie group are equal, from its end to its start.
+
+    What the slots from one on add, over the chance to come so far, depends on the relevant documents above alone: its
+    mean and its variance follow from those of the next slot (theory.md, Eq. 13b).
+    """
+    weight = 1 / (start + np.arange(1.0, slots + 1))
+    if not slots == inside < size:  # else the cutoff ends inside the group
+        weight -= weight[-1]
+    seen, theta = np.arange(float(n_read)), 1 - gain
+    mean, variance = np.zeros((2, n_read + 1))
+    for at in range(slots - 1, -1, -1):
+        chance, other = np.clip([relevant - seen, size - at - relevant + seen], 0, size - at) / (size - at)
+        apart = gain * weight[at] + theta * mean[1:] - mean[:-1]  # if the document is relevant, and if it is not
+        variance[:-1] = chance * theta**2 * variance[1:] + other * variance[:-1] + chance * other * apart**2
+        mean[:-1] += chance * apart
+    return float(variance[0])
 
 
 def _slot_weights(
