@@ -421,6 +421,21 @@ def test_at_most_ten_lines_without_explain() -> None:
                 assert len(lines) <= 10 and all(len(line) <= 100 for line in lines), "\n".join(lines)
 
 
+def test_counts_are_printed_as_counts() -> None:
+    qrels: Judgments = {"q": {"a": 1, "b": 1, "c": 1}}
+    run: Lists = {"q": {"x": 0.9, "a": 0.5, "b": 0.4, "c": 0.3}}
+    assert repr(tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "trec_eval -M 3"))) == (
+        "NumRelRet: trec_eval 3, trec_eval -M 3 2, difference −1\n"
+        "cause      trec_eval  trec_eval -M 3  contribution\n"
+        "lists cut  whole      first 3                   −1\n"
+        "Lists cut: the whole difference."
+    )
+    same = tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "tiewise"))
+    assert same.sentence == "Both numbers are the same: order of ties makes no difference here."
+    nothing = tw.why(qrels, run, "num_rel_ret", numbers=("7", "8"))
+    assert nothing.notes[0].endswith("As they are, tools print 3 (tiewise).")
+
+
 def test_small_causes_share_a_row_and_explain_has_all() -> None:
     causes = tuple(tw.Cause(f"cause {place}", "a", "b", 0.01 * place) for place in range(1, 9))
     found = tw.Why("AP", ("A", "B"), (0.0, 0.36), causes)

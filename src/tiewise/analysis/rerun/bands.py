@@ -254,7 +254,7 @@ class NoiseEffects:
                 return said
             return (
                 f"{said} {_begin(self.name)} prints {numbers.number(band.second)} and this run "
-                f"{numbers.number(mean.expected)}: {numbers.signed(band.difference)} in the same queries."
+                f"{numbers.number(mean.expected)}: {numbers.signed(band.difference, tiny="≈0")} in the same queries."
             )
         return ""
 
