@@ -252,9 +252,10 @@ class NoiseEffects:
             )
             if band.second is None:
                 return said
+            difference = numbers.signed(band.difference, tiny="≈0")
             return (
                 f"{said} {_begin(self.name)} prints {numbers.number(band.second)} and this run "
-                f"{numbers.number(mean.expected)}: {numbers.signed(band.difference, tiny="≈0")} in the same queries."
+                f"{numbers.number(mean.expected)}: {difference} in the same queries."
             )
         return ""
 
