@@ -372,6 +372,28 @@ def test_runs_with_ties_alone_and_read_as_float32() -> None:
     assert tw.why(qrels, run, "RR", other=swapped, tools="pytrec_eval").difference == 0  # tied in float32
 
 
+@pytest.mark.parametrize("tool", ["mteb", "pytrec_eval", "trec_eval -c", "rank"])
+def test_two_runs_have_the_numbers_that_the_tool_prints_for_each(tool: str) -> None:
+    """Where queries are missing from one run alone, and in the order of the rank column too."""
+    qrels: Judgments = {"q": {"a": 1}, "r": {"a": 1}, "s": {"b": 1}}
+    scores: Lists = {"q": {"a": 0.5, "b": 0.5}, "r": {"b": 0.5, "a": 0.5, "c": 0.5}, "s": {"b": 0.4, "c": 0.5}}
+    whole, few = (
+        tw.Run.from_columns(
+            [q for q in queries for _ in scores[q]],
+            [doc for q in queries for doc in scores[q]],
+            [score for q in queries for score in scores[q].values()],
+            rank=np.array([place for q in queries for place in range(1, len(scores[q]) + 1)]),
+        )
+        for queries in ("qrs", "qr")
+    )
+    alone = [tw.why(qrels, run, "RR", tools=(tool, "tiewise")).values[0] for run in (whole, few)]
+    found = tw.why(qrels, whole, "RR", other=few, tools=tool)
+    assert found.values == pytest.approx(tuple(alone), abs=ATOL)
+    assert tw.why(qrels, few, "RR", other=whole, tools=tool).values == pytest.approx(tuple(alone[::-1]), abs=ATOL)
+    assert found.remainder == pytest.approx(0, abs=ATOL)
+    assert alone[0] != alone[1]
+
+
 # -- what people read ------------------------------------------------------------------------------------------------
 
 
@@ -397,6 +419,21 @@ def test_at_most_ten_lines_without_explain() -> None:
             for width in (80, 100):
                 lines = render_text(found._section(View(width=width)), width).splitlines()
                 assert len(lines) <= 10 and all(len(line) <= 100 for line in lines), "\n".join(lines)
+
+
+def test_counts_are_printed_as_counts() -> None:
+    qrels: Judgments = {"q": {"a": 1, "b": 1, "c": 1}}
+    run: Lists = {"q": {"x": 0.9, "a": 0.5, "b": 0.4, "c": 0.3}}
+    assert repr(tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "trec_eval -M 3"))) == (
+        "NumRelRet: trec_eval 3, trec_eval -M 3 2, difference −1\n"
+        "cause      trec_eval  trec_eval -M 3  contribution\n"
+        "lists cut  whole      first 3                   −1\n"
+        "Lists cut: the whole difference."
+    )
+    same = tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "tiewise"))
+    assert same.sentence == "Both numbers are the same: order of ties makes no difference here."
+    nothing = tw.why(qrels, run, "num_rel_ret", numbers=("7", "8"))
+    assert nothing.notes[0].endswith("As they are, tools print 3 (tiewise).")
 
 
 def test_small_causes_share_a_row_and_explain_has_all() -> None:

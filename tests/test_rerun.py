@@ -242,6 +242,43 @@ def test_a_monotone_second_run_gives_a_band_of_0():
         assert band.method == "no pair of documents changes its order"
 
 
+def test_ties_of_one_run_alone_are_noise():
+    qrels, score = system(1)
+    coarse, fine = lists(np.round(score, 1)), lists(score)
+    for first, second in ((coarse, fine), (fine, coarse)):
+        found = tw.score_noise(first, second)
+        assert (found.reorders, found.ties_differ, found.moves) == (False, True, True)
+        assert found.std == pytest.approx(0.1 / math.sqrt(12) / math.sqrt(2), rel=0.1)  # of rounding, over √2
+        assert "vary by" in found.sentence
+    report = tw.evaluate(qrels, fine, "nDCG@10", rerun=coarse, complete=True)
+    band, other = report["nDCG@10"].rerun, tw.evaluate(qrels, coarse, "nDCG@10")["nDCG@10"].expected
+    assert band.second == other != report["nDCG@10"].expected
+    assert band.low < report["nDCG@10"].expected < band.high
+    same = tw.score_noise(coarse, lists(3 * np.round(score, 1)))
+    assert (same.ties_differ, same.moves, same.std) == (False, False, 0.0)
+
+
+def test_a_second_run_with_other_documents_does_not_print_the_number_again():
+    run = {f"q{i}": {"a": 0.5, "b": 0.4, "c": 0.1, "d": 0.05} for i in range(20)}
+    second = {query: docs | {"new": 0.6} for query, docs in run.items()}
+    report = tw.evaluate({query: {"a": 1} for query in run}, run, "RR@2", rerun=second)
+    assert report["RR@2"].rerun is None
+    assert refusal(report) == (
+        "No rerun band for RR@2: no pair of documents of both runs changes its order, but the second run has other "
+        "documents, and prints .5000: score the same documents twice."
+    )
+
+
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+def test_numbers_are_shown_beside_each_other_for_the_same_queries_alone(missing):
+    qrels, score = system(7)
+    first, second = lists(again(score, 0.02, 1)), lists(again(score, 0.02, 2))
+    few = {query: docs for query, docs in first.items() if query < "q3"}
+    both = tw.evaluate(qrels, first, "P@5", rerun=second, missing=missing)["P@5"].rerun
+    assert both.second == tw.evaluate(qrels, second, "P@5")["P@5"].expected
+    assert tw.evaluate(qrels, few, "P@5", rerun=second, missing=missing)["P@5"].rerun.second is None
+
+
 def test_bands_hold_the_numbers_of_other_replicates():
     qrels, score = system(7, queries=150)
     runs = [again(score, 0.02, seed) for seed in range(24)]

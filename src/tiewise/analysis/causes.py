@@ -15,6 +15,7 @@ import numpy as np
 from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
 from tiewise.errors import InputError
 from tiewise.results.base import Result
+from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Column, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import ATOL, NumberFormat, capitalize_first, join_names
@@ -135,7 +136,8 @@ class Why(Result):
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
         if not found:
             idle = join_names([one.cause for one in self.causes], limit=4) if self.causes else ""
-            return f"Both numbers are the same{f': {idle} make no difference here' if idle else ''}."
+            verb = "makes" if len(self.causes) == 1 else "make"
+            return f"Both numbers are the same{f': {idle} {verb} no difference here' if idle else ''}."
         if len(found) == 1:
             return f"{capitalize_first(found[0].cause)}: the whole difference."
         if abs(self.difference) <= ATOL:
@@ -154,7 +156,7 @@ class Why(Result):
     def _section(self, view: View) -> Section:
         numbers = NumberFormat(self._digits if view.digits is None else view.digits, leading_zero=False)
         first, second = (
-            name if self._is_printed else f"{name} {numbers.number(value)}"
+            name if self._is_printed else f"{name} {format_measured(value, numbers, is_count=self._is_count)}"
             for name, value in zip(self.names, self.values, strict=True)
         )
         title = f"{self.measure}: {first}, {second}, difference {numbers.signed(self.difference)}"
@@ -184,8 +186,15 @@ class Why(Result):
         return not self.explained or bool(self.consistent_with)
 
     @property
+    def _is_count(self) -> bool:
+        """Whether the numbers are counts, which are above every value of a measure between 0 and 1."""
+        return all(value > 1 and value == int(value) for value in self.values)
+
+    @property
     def _digits(self) -> int:
-        """Two digits of the difference, or of the largest contribution where there is none."""
+        """Two digits of the difference, or of the largest contribution where there is none; none of counts."""
+        if self._is_count and all(one.contribution == int(one.contribution) for one in self.causes):
+            return 0
         sizes = [abs(one.contribution) for one in self._effective]
         size = abs(self.difference) if abs(self.difference) > ATOL else max(sizes, default=1.0)
         return min(max(4, int(np.ceil(-np.log10(size))) + 1), 9)

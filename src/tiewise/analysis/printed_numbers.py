@@ -20,6 +20,7 @@ from tiewise.analysis.tool_settings import OURS, parse_tool
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
+from tiewise.results.estimates import format_measured
 from tiewise.results.wording import ATOL, SHORT, join_names
 from tiewise.ties.orders import TOOL_ORDERS
 
@@ -132,7 +133,7 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        return f"{SHORT.number(value)} ({name})"
+        return f"{format_measured(value, SHORT, is_count=self._measure.total)} ({name})"
 
     def describe_range(self) -> Iterator[str]:
         """What other orders of ties can print."""

@@ -19,24 +19,23 @@ from tiewise.analysis.settings import Numbers, Settings
 from tiewise.analysis.tool_settings import parse_tool
 from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.edited_run import edit_run
 from tiewise.metrics.definition import Measure
 from tiewise.results.wording import count_noun, format_percent, list_examples
 from tiewise.ties.counted import RunSource
+from tiewise.ties.orders import find_reordered
 
 
 def explain_runs(
     qrels: Qrels, sources: tuple[RunSource, RunSource], measure: Measure, tool: str, options: Options
 ) -> Why:
     """The causes of the difference of two runs in a measure, both read by one tool."""
-    runs, settings = [], Settings(measure)
-    for source in sources:
-        settings = parse_tool(tool, measure, Evaluation.of(qrels, source, options, [measure]))
-        read = edit_run(source.rows(), drop_self=settings.drop_self, distances=options.distances)
-        runs.append(read if settings.score_dtype == "float64" else read.projected(settings.score_dtype))
-    settings = replace(settings, drop_self=False, score_dtype="float64")  # they are so already
-    a, b = runs
+    each = [parse_tool(tool, measure, Evaluation.of(qrels, source, options, [measure])) for source in sources]
+    a, b = (_read(source, settings, options) for source, settings in zip(sources, each, strict=True))
+    missing = "skip" if "skip" in (one.missing for one in each) else "zero"  # it was dropped where no query is missing
+    settings = replace(each[0], missing=missing, drop_self=False, score_dtype="float64")  # they are read already
     same_a, same_b = a.select_queries(b.queries), b.select_queries(a.queries)
     if not same_a.queries:
         raise InputError(
@@ -58,7 +57,7 @@ def explain_runs(
         b,
     )
     numbers = [Numbers.of_edited(qrels, one) for one in stages]
-    reordered = _count_reordered(lists, score_a, score_b)
+    reordered = len(find_reordered(lists, score_a, score_b))
     of_lists = count_noun(len(same_a.queries), "list")
     causes = (
         ("queries in run only", f"{len(a.queries) - len(same_a.queries):,}", ""),
@@ -77,6 +76,12 @@ def explain_runs(
     return Why(measure.name, ("run", "other"), values, tuple(add_up(values[0], steps)), tuple(notes))
 
 
+def _read(source: RunSource, settings: Settings, options: Options) -> Run:
+    """The rows of a run as a tool reads them."""
+    run = edit_run(source.rows(), drop_self=settings.drop_self, distances=options.distances)
+    return run if settings.score_dtype == "float64" else run.projected(settings.score_dtype)
+
+
 def _rank(lists: NDArray[np.int64], first: Floats, then: Floats) -> Floats:
     """Scores that rank the documents of each list by `first`, and ties by `then`; ties in both stay."""
     order = np.lexsort((then, first, lists))
@@ -86,12 +91,3 @@ def _rank(lists: NDArray[np.int64], first: Floats, then: Floats) -> Floats:
     rank = np.empty(len(order))
     rank[order] = np.cumsum(new)
     return rank
-
-
-def _count_reordered(lists: NDArray[np.int64], first: Floats, then: Floats) -> int:
-    """In how many lists two documents are in opposite order."""
-    order = np.lexsort((then, first, lists))
-    query, value = lists[order], np.searchsorted(np.unique(then), then)[order].astype(np.float64)
-    above = value + query * (len(value) + 1)  # increases from list to list, so that one running maximum serves all
-    falls = np.maximum.accumulate(above)[:-1] > above[1:] if len(above) else np.zeros(0, bool)
-    return len(np.unique(query[1:][falls])) if len(above) else 0

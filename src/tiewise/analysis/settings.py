@@ -131,7 +131,7 @@ class Numbers:
     @classmethod
     def of_edited(cls, qrels: Qrels, run: Run) -> Numbers:
         """Count a run that was edited, perhaps so that it has no judged documents."""
-        source, options = MemoryRun(run), Options()
+        source, options = MemoryRun(run), Options(oblivious="trec_eval" if run.rank is None else "rank")
         return cls(Evaluation(count_run(qrels, source, options, is_edited=True), options, source, qrels))
 
     def value(self, settings: Settings) -> float | None:

@@ -156,7 +156,7 @@ def _rule_of(tool: Tool, measure: Measure) -> tuple[Rule, Measure]:
         raise InputError(f"{tool.name} does not have {measure.uncut if measure.cutoff == DEEPEST else measure}.")
     if rule.order is None:
         raise InputError(
-            f"What {tool.name} prints for {measure} cannot be reproduced: {rule.why}. Give the number that it printed "
-            "instead of its name, among two numbers."
+            f"What {tool.name} prints for {measure} cannot be reproduced: {rule.why}. Give two printed numbers, "
+            "without the name of this tool."
         )
     return rule, measure

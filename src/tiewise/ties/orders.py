@@ -66,6 +66,29 @@ def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
     return rows, np.repeat(start, size), np.repeat(size, size)
 
 
+def find_reordered(lists: Codes, first: Floats, second: Floats) -> Codes:
+    """The lists in which two documents are in opposite order by two scores.
+
+    >>> find_reordered(np.array([0, 0, 1, 1]), np.array([1.0, 2.0, 1.0, 2.0]), np.array([4.0, 3.0, 3.0, 3.0]))
+    array([0])
+    """
+    order = np.lexsort((second, first, lists))  # a list that is not ascending in `second` has neighbours that fall
+    lists, second = lists[order], second[order]
+    return np.unique(lists[1:][(lists[1:] == lists[:-1]) & (second[1:] < second[:-1])])
+
+
+def breaks_ties(lists: Codes, first: Floats, second: Floats) -> bool:
+    """Whether documents of a list that the first score ties differ in the second.
+
+    >>> breaks_ties(np.array([0, 0]), np.array([1.0, 1.0]), np.array([1.0, 2.0]))
+    True
+    """
+    order = np.lexsort((second, first, lists))
+    lists, first, second = lists[order], first[order], second[order]
+    tied = (lists[1:] == lists[:-1]) & (first[1:] == first[:-1])
+    return bool((tied & (second[1:] != second[:-1])).any())
+
+
 def arrange_ties(run: Run, order: str, seed: int) -> Run:
     """The run with its ties broken strictly in an order: down each list scores are n … 2, 1 and ranks 1, 2 … n.
 

@@ -49,7 +49,7 @@ class NoiseEffects:
     def __init__(self, evaluation: Evaluation, *, rerun: Any = None, noise: Any = None):
         self._evaluation = evaluation
         self._law = None if noise is None else NoiseLaw.parse(noise)
-        self._second: Evaluation | None = None  # the second run, where it is one of all queries
+        self._second: Evaluation | None = None  # the second run, where it has the same queries
         self.score_noise: ScoreNoise | None = None  #: of the pair of runs
         self.name = "the second run"
         self._refusal = ""  # why there is no band for any measure
@@ -83,10 +83,10 @@ class NoiseEffects:
                 f"the scores of the run lie on a coarser grid ({found.grids[0]}) than those of {self.name} "
                 f"({found.grids[1]}). Low precision does not tell what higher precision would give: evaluate that run"
             )
-        elif found.reorders and found.documents < MIN_DOCUMENTS:
+        elif found.moves and found.documents < MIN_DOCUMENTS:
             few = count_noun(found.documents, "document")
             self._refusal = f"only {few} can be compared, at least {MIN_DOCUMENTS} are needed: score more queries twice"
-        if not is_pair and not set(self._judged_queries(own)) - set(runs[0].queries):
+        if not is_pair and set(self._judged_queries(own)) == set(self._judged_queries(runs[0])):
             counted = count_run(self._evaluation.qrels, sources[0], self._evaluation.options)
             self._second = Evaluation(counted, self._evaluation.options, sources[0], self._evaluation.qrels)
 
@@ -193,6 +193,11 @@ class NoiseEffects:
                 f"{numbers.signed(shift)} on average, by ±{numbers.number(sample.std)} at random"
             )
         second = None if self._second is None else self._second.estimates([measure])[measure].mean().expected
+        if not noise.moves and second is not None and abs(second - value) > ATOL:
+            return None, (
+                f"no pair of documents of both runs changes its order, but {self.name} has other documents, and prints "
+                f"{_digits(abs(second - value)).number(second)}: score the same documents twice"
+            )
         how = (
             f"residuals of {count_noun(noise.documents, 'document')}, {self._evaluation.options.samples:,} draws"
             if noise.moves
@@ -247,9 +252,10 @@ class NoiseEffects:
             )
             if band.second is None:
                 return said
+            difference = numbers.signed(band.difference, tiny="≈0")
             return (
                 f"{said} {_begin(self.name)} prints {numbers.number(band.second)} and this run "
-                f"{numbers.number(mean.expected)}: {numbers.signed(band.difference)} in the same queries."
+                f"{numbers.number(mean.expected)}: {difference} in the same queries."
             )
         return ""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from importlib import import_module
+from itertools import permutations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from tiewise.metrics.noise import NoiseLaw
 from tiewise.results.base import Result
 from tiewise.results.view import View
 from tiewise.results.wording import count_noun, list_examples
-from tiewise.ties.orders import group_rows
+from tiewise.ties.orders import breaks_ties, find_reordered, group_rows
 
 if TYPE_CHECKING:
     from tiewise.results.model import Section
@@ -65,7 +66,7 @@ class ScoreNoise(Result):
     documents: int  #: documents whose two scores were compared
     left_out: int  #: documents below the upper half of a list, in one run alone, or where scores saturate
     reorders: bool  #: whether a pair of documents has another order in the second run
-    resolves: bool  #: whether documents that the first run ties differ in the second
+    ties_differ: bool  #: whether documents that one of the runs ties differ in the other
     is_coarser: bool  #: whether the scores of the first run lie on a coarser grid than those of the second
     grids: tuple[str, str]  #: the grids of the two runs' scores
     residual_std: float  #: the standard deviation of the residuals
@@ -85,8 +86,8 @@ class ScoreNoise(Result):
 
     @property
     def moves(self) -> bool:
-        """Whether there is noise: a pair of documents is reordered, or lower precision hides pairs."""
-        return self.reorders or (self.resolves and self.is_coarser)
+        """Whether there is noise: a pair of documents has another order in the second run, or is tied in one alone."""
+        return self.reorders or self.ties_differ
 
     @property
     def law(self) -> NoiseLaw:
@@ -102,7 +103,7 @@ class ScoreNoise(Result):
     def sentence(self) -> str:
         """The size of the noise in a sentence."""
         twice = f"{count_noun(self.queries, 'query', 'queries')} scored twice, {count_noun(self.documents, 'document')}"
-        if not self.reorders:
+        if not self.moves:
             return f"Scored again, no pair of documents changes its order ({twice})."
         return f"Scores of one run vary by ±{self.std:.2g} (standard deviation; {twice})."
 
@@ -147,12 +148,10 @@ def compare_scores(first: Run, second: Run) -> ScoreNoise:
     pairs = _Pairs.of(first, second)
     finite = np.isfinite(pairs.first) & np.isfinite(pairs.second)
     every, upper = pairs.take(finite), pairs.take(finite & pairs.is_upper)
-    order = np.lexsort((-every.second, -every.first, every.query))
-    same_query = np.diff(every.query[order]) == 0
-    reorders = bool((same_query & (np.diff(every.second[order]) > 0)).any())
-    tied = same_query & (np.diff(every.first[order]) == 0)
+    reorders = len(find_reordered(every.query, every.first, every.second)) > 0
+    ties_differ = any(breaks_ties(every.query, *one) for one in permutations((every.first, every.second)))
     score, residual, query = upper.first, np.zeros(len(upper.first)), upper.query
-    if reorders and len(score) > 1:
+    if (reorders or ties_differ) and len(score) > 1:
         curve = MonotoneCurve.fit(score, upper.second)
         slope = curve.slope(score)
         kept = slope > MIN_SLOPE * np.median(slope)
@@ -166,7 +165,7 @@ def compare_scores(first: Run, second: Run) -> ScoreNoise:
         documents=len(score),
         left_out=pairs.documents - len(score),
         reorders=reorders,
-        resolves=bool((tied & (np.diff(every.second[order]) != 0)).any()),
+        ties_differ=ties_differ,
         is_coarser=_spacing(grids[0], every.first) > _spacing(grids[1], every.first),
         grids=grids,
         residual_std=_rms(residual),
