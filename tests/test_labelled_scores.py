@@ -162,7 +162,7 @@ BAD = {
     "masked": (
         (np.ma.masked_less(ONES * [0, 1, 1], 1), ONES),
         {},
-        "The scores are a masked array, whose mask is not read",
+        "The scores are a masked array",
     ),
     "nan label": ((ONES, ONES * np.nan), {}, r"Query 0, document 0: the label is nan, one of 6 such"),
     "negative": ((ONES, ONES - 2), {}, "the label is -1, one of 6 such. .* give mask=labels >= 0"),

@@ -463,7 +463,7 @@ def test_from_rankings() -> None:
         ({"q": ["a", 1.5]}, "query 'q': 1.5 is no id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
-        ([("q", "d", 1, 0.5), ("q", "e", 2, 0.25)], "The rows have 4 values. Give (query, document, score)."),
+        ([("q", "d", 1, 0.5), ("q", "e", 2, 0.25)], "The rows have 4 values"),
         ({"q": SimpleNamespace(points=[SimpleNamespace(id=i, score=i) for i in (1, 2)])}, "or these are distances"),
         ({"q": [{"query_id": "a", "docid": "d", "score": 1}, {"query_id": "b", "docid": "e", "score": 1}]}, "several queries"),
     ],
