@@ -165,8 +165,8 @@ def test_msmarco_qrels_may_have_four_columns(tmp_path: Path) -> None:
 def test_ids_between_tabs_may_contain_spaces(tmp_path: Path) -> None:
     qrels = read_qrels(saved(tmp_path, "query-id\tcorpus-id\tscore\nmy query\tThe Doc\t1\n"))
     assert qrels.to_dict() == {"my query": {"The Doc": 1.0}}
-    run = read_run(saved(tmp_path, "my query\tThe Doc\t1\nq2\td\t1\n"))
-    assert run.to_dict() == {"my query": {"The Doc": -1.0}, "q2": {"d": -1.0}}
+    run = read_run(saved(tmp_path, "my query\tThe Doc\t1\nmy query\td\t2\n"))
+    assert run.to_dict() == {"my query": {"The Doc": -1.0, "d": -2.0}}
     for query in ("2 words", "4 words are six"):  # as many words as TREC has columns: say which it is
         run = read_run(saved(tmp_path, f"{query}\tdoc\t1\n"), format="msmarco")
         assert run.to_dict() == {query: {"doc": -1.0}}

@@ -159,6 +159,11 @@ BAD = {
     "ragged": (([[1.0, 2.0], [1.0]], ONES), {}, "do their rows have different lengths"),
     "text": (([["a"]], [[1]]), {}, "The scores have type str"),
     "nan": ((np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]]), ONES), {}, "Query 1, document 1: the score is nan"),
+    "masked": (
+        (np.ma.masked_less(ONES * [0, 1, 1], 1), ONES),
+        {},
+        "The scores are a masked array",
+    ),
     "nan label": ((ONES, ONES * np.nan), {}, r"Query 0, document 0: the label is nan, one of 6 such"),
     "negative": ((ONES, ONES - 2), {}, "the label is -1, one of 6 such. .* give mask=labels >= 0"),
     "infinite": ((ONES, ONES * np.inf), {}, "the label is inf"),

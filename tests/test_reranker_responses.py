@@ -201,7 +201,16 @@ def classes(probabilities, names):
         ([{"corpus_id": place, "score": score} for place, score in enumerate(PROBABILITIES)], SCORES),  # CrossEncoder
         ({"scores": PROBABILITIES, "input_tokens": 5}, SCORES),  # DeepInfra
         (PROBABILITIES, SCORES),
-        ({"hits": {"hits": [{"_id": doc, "_score": score} for doc, score in SCORES.items()]}}, SCORES),
+        (
+            {
+                "hits": {
+                    "hits": [
+                        {"_id": doc, "_score": SCORES[doc]} for doc in sorted(SCORES, key=lambda doc: -SCORES[doc])
+                    ]
+                }
+            },
+            SCORES,
+        ),
         ({"data": [{"index": i, "label": "LABEL_0", "probs": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ({"data": classes(PROBABILITIES, ("LABEL_0", "LABEL_1"))}, ODDS),  # vLLM /classify
         ({"data": classes(PROBABILITIES, ("no", "yes"))}, ODDS),

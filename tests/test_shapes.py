@@ -257,7 +257,10 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run in exactly one way: 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
+        ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run in exactly one way, and the numbers rise, as distances do (write these with a minus): 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
+        ("q1,d1,1\nq2,d1,1\nq3,d5,1\n", "file:1: 3 columns between commas may be a run or judgments"),  # MS MARCO's judgments
+        ("q1 Q0 d1 0.9 1 t\nq1 Q0 d2 0.8 2 t\n", "file:1: the scores count up, and the ranks do not: 'q1 Q0 d1 0.9 1 t'. If they are exchanged, say --input-columns query,-,doc,score,rank,- "),
+        ("qid,docno,distance\nq1,d1,0.1\n", "the header names no score, but 'qid', 'docno', 'distance'. Of a distance, the score is -distance."),
         ("\n#\nd1\tq1\t0.9\nd2\tq1\t0.8\n", "file:3: 3 columns between tabs look like doc,query,score, an order that no tool writes: 'd1\\tq1\\t0.9'"),
         ("q1 d1 3\nq1 d2 1\n", "file:1: 3 columns may be a run or judgments: 'q1 d1 3'"),
         ("q1 9 20\nq1 8 19\n", "file:1: 3 columns may be query,doc,score or query,score,doc: 'q1 9 20'"),
@@ -284,6 +287,15 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"q": [[1, 2], [3, 4]]}', "which one is the document?"),
         ('{"q": [{"id": "a", "score": 1}, {"id": "b"}]}', "query 'q': some documents have a score, and some"),
         ('{"q": [{"id": "a", "distance": 0.5}]}', "has a distance, which may be a score, too"),
+        ('{"q": [{"id": "a", "vector_distance": 0.5}]}', "has a vector_distance, which may be a score, too"),
+        ('{"q": {"hits": [{"document": {"id": "a"}, "text_match": 7}]}}', "document 'a' has no score. It has: 'document', 'text_match'"),
+        ('{"q": [{"docid": "a", "label": 1}]}', "document 'a' has no score. It has: 'docid', 'label'. Judgments are no run."),
+        ('{"q": {"result": [{"id": 1, "score": 0.1}, {"id": 2, "score": 0.8}]}}', "or these are distances"),  # Qdrant, Euclid
+        ('{"q": {"matches": [{"id": "a", "score": 0.1}, {"id": "b", "score": 0.8}]}}', "or these are distances"),  # Pinecone
+        ('{"q": [["a", 0.1], ["b", 0.2], ["c", 0.3], ["d", 0.4]]}', "file: The scores of all lists rise, as distances do"),
+        ('{"q": {"doc_ids": ["a", "b", "c"], "scores": [2, 1]}}', "query 'q': 3 doc_ids, but 2 scores."),
+        ('{"q": {"documents": ["a", "b"], "distances": [0.1, 0.2]}}', "documents beside distances"),
+        ('[{"qid": "q", "docno": "a", "label": 1}, {"qid": "q", "docno": "b", "label": 0}]', "file: is neither a row, {query_id: …, doc_id: …, score: …}"),
         ('{"q": [{"text": "a", "score": 1}]}', "a result has no id of its document. It has: 'text', 'score'"),
         ('{"qid": "q", "candidates": [{"docid": "a", "score": 1}, {"docid": "b", "score": 2}]}', "file:1: the documents are not in the order of their scores"),
         ('{"qid": "q", "docid": "d", "score": 1}\n{"qid": "q", "docid": "e"}\n', "file:2: expected a row"),
@@ -307,6 +319,8 @@ def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypat
         (lines("{q}\t{d}\t{r}", rows=[("q", f"d{i}", i, 0) for i in range(1, 15)]), "looks like a run (ranks that count up)"),
         ("q1 1 4711\nq1 2 4712\n", "--qrels-format columns:query,doc,label (in Python, format='columns:query,doc,label')"),
         ("qid,docid,score\nq1,d1,0.9\nq1,d2,0.8\nq1,d3,.7\n", "looks like a run (scores that fall)"),
+        ("q1,d1,0.9\nq1,d2,0.8\n", "looks like a run (scores that fall)"),
+        (lines("{q}\t{d}\t{r}", rows=[(q, f"d{i}", i, 0) for q in "ab" for i in range(1, 4)]), "looks like a run (ranks that count up)"),
         ("q1,Q0,d1,1,0.5,tag\n", "looks like a run (6 columns)"),
     ],
 )  # fmt: skip
@@ -336,6 +350,7 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ([candidates(*one) for one in RUN.items()], RUN),
         ({query: elastic(docs) for query, docs in RUN.items()}, RUN),
         ({query: SimpleNamespace(body=elastic(docs)) for query, docs in RUN.items()}, RUN),
+        ({"q": {"documents": ["d2", "d1"], "scores": [0.5, 0.5]}}, {"q": {"d2": 0.5, "d1": 0.5}}),
         ({"q1": HIT}, {"q1": RUN["q1"]}),  # pyserini's batch_search
         ({"q1": SimpleNamespace(points=[SimpleNamespace(id=h.docid, score=h.score) for h in HIT])}, {"q1": RUN["q1"]}),
         ({"q1": [SimpleNamespace(node=SimpleNamespace(node_id=h.docid), score=h.score) for h in HIT]}, {"q1": RUN["q1"]}),
@@ -448,6 +463,8 @@ def test_from_rankings() -> None:
         ({"q": ["a", 1.5]}, "query 'q': 1.5 is no id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
+        ([("q", "d", 1, 0.5), ("q", "e", 2, 0.25)], "The rows have 4 values"),
+        ({"q": SimpleNamespace(points=[SimpleNamespace(id=i, score=i) for i in (1, 2)])}, "or these are distances"),
         ({"q": [{"query_id": "a", "docid": "d", "score": 1}, {"query_id": "b", "docid": "e", "score": 1}]}, "several queries"),
     ],
 )  # fmt: skip

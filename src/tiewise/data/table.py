@@ -193,7 +193,7 @@ class Table:
         if rows and isinstance(rows[0], Mapping):
             return cls._from_named(*mapped_rows(rows))
         columns = list(zip(*rows, strict=False))
-        if columns and len(columns) < 3:
+        if columns and len(columns) != 3 and (len(columns) < 3 or not hasattr(rows[0], "_fields")):
             raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
         queries, docs, values = columns[:3] if columns else ((), (), ())
         return cls.from_columns(list(queries), list(docs), list(values))

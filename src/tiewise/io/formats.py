@@ -18,6 +18,7 @@ from tiewise.io.text_columns import (
     ColumnOrder,
     check_labels,
     check_names,
+    check_ranks,
     find_columns,
     named_columns,
     names_columns,
@@ -257,6 +258,8 @@ def _find_layout(
     if cls is Qrels and format is None and len(layout.columns) == 3:
         check_labels(sample, where)
     if "tag" in layout.columns:
+        if format is None and not INTEGER.fullmatch(split_cells(line)[layout.columns.index("rank")]):
+            check_ranks(sample, where)
         second = _find_row(sample[len(line) :])
         layout = _add_tag(layout, line, second.group() if second else b"")
     tabs = len(layout.columns) == 3 and b"\t" in line

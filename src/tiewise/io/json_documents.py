@@ -72,6 +72,10 @@ def _find_table(
         if cls is Qrels and format != "rankings":
             raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
         return format, read_lists(cls, values, LIST_READERS[format])
+    if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
+        found = ", ".join(map(repr, list(document)[:10]))
+        row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
+        raise InputError(f"{values[0][1]}: is neither a row, {row}, nor a ranking, {RANKING}. It has: {found}.")
     if len(values) > 1:
         raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):

@@ -7,6 +7,7 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import pairwise
@@ -52,10 +53,17 @@ PATHS: tuple[tuple[str, ...], ...] = (
     ("output", "provenance"),  # KILT
 )
 VESPA = ("root", "children")
-#: Lists that rerankers put into another order, perhaps without changing the scores.
-REORDERED = {("candidates",), ("ctxs",), ("contexts",), ("passages",)}
-#: Two lists in place of one, with the ids and with the scores.
-PARALLEL = (("doc_ids", "scores"), ("ids", "scores"), ("docids", "scores"), ("docnos", "scores"), ("indices", "scores"))
+#: Lists in the order of their scores. If it is another one, a reranker moved them, or the scores are distances.
+ORDERED = {
+    *(("hits", "hits"), ("response", "docs"), VESPA, ("result", "points"), ("result",), ("points",), ("matches",)),
+    *(("hits",), ("candidates",), ("ctxs",), ("contexts",), ("passages",)),
+}
+#: Lists of ids that have the scores in a second list.
+PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs", "results", "retrieved", "ranking")
+#: Scores that rise as often, and never fall, are distances.
+MIN_RISES = 3
+#: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
+NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
 TEXT_NAMES = ("query", "question", "input")
@@ -75,6 +83,8 @@ def as_table(cls: type[Table], table: Mapping[Any, Any]) -> Mapping[Any, Any]:
             found[query] = read_ranking(cls, docs)
         except ValueError as error:
             raise InputError(f"query {query!r}: {error}") from None
+    if cls is Run:
+        _refuse_distances([list(found[query].values()) for query in table if not isinstance(table[query], Mapping)])
     return found
 
 
@@ -84,12 +94,13 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     >>> read_ranking(Run, {"hits": {"hits": [{"_id": "d1", "_score": 2.5}]}})
     {'d1': 2.5}
     """
-    given, is_reordered = _unwrap(given), False
+    given, is_ordered = _unwrap(given)
     if isinstance(given, Mapping):
         located = find_list(given)
         if located is None:
             return given
-        given, is_reordered = located
+        _check_lists(given)
+        given, is_ordered = located
     if isinstance(given, AbstractSet):
         if cls is Run:
             raise ValueError("a set has no order. Give a list of ids, best first, or {document: score}.")
@@ -114,17 +125,20 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     names = {name for _, _, name in read}
     if len(names) > 1:
         raise ValueError(f"some documents have a {max(names)}, and some {min(names) or 'none'}. Give the same to all.")
-    if is_reordered and cls is Run:
+    if is_ordered and cls is Run:
         _check_order(list(docs.values()))
     return docs
 
 
-def _unwrap(given: Any) -> Any:
-    """The list or the mapping in an answer of a client: Elasticsearch has a body, Qdrant points, Pinecone matches."""
+def _unwrap(given: Any) -> tuple[Any, bool]:
+    """The list or the mapping in an answer of a client: Elasticsearch has a body, Qdrant points, Pinecone matches.
+
+    And whether it is a list that is in the order of its scores.
+    """
     for name in ("body", "points", "matches"):
         if not isinstance(given, (Mapping, list, tuple)) and isinstance(getattr(given, name, None), (Mapping, list)):
-            return getattr(given, name)
-    return given
+            return getattr(given, name), (name,) in ORDERED
+    return given, False
 
 
 def _check_one_query(items: list[Any]) -> None:
@@ -135,24 +149,37 @@ def _check_one_query(items: list[Any]) -> None:
 
 
 def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
-    """The list of documents in a response, and whether a reranker may have reordered it; None if there is none.
+    """The list of documents in a response, and whether it is in the order of its scores; None if there is none.
 
     >>> find_list({"took": 3, "hits": {"total": 1, "hits": [{"_id": "d"}]}})
-    ([{'_id': 'd'}], False)
+    ([{'_id': 'd'}], True)
+    >>> find_list({"documents": ["d2", "d1"], "scores": [0.5, 0.25]})
+    ([('d2', 0.5), ('d1', 0.25)], False)
     """
+    for ids in PARALLEL if isinstance(given.get("scores"), (list, tuple)) else ():
+        if isinstance(given.get(ids), (list, tuple)) and all(map(_is_id, given[ids])):
+            return list(zip(given[ids], given["scores"], strict=False)), False
     for path in PATHS:
         value: Any = given
         for name in path:
             value = value[0] if isinstance(value, list) and len(value) == 1 else value
             value = value.get(name) if isinstance(value, Mapping) else None
         if isinstance(value, (list, tuple)) and _is_list_of_documents(value):
-            return [_of_vespa(item) for item in value] if path == VESPA else value, path in REORDERED
-    for ids, scores in PARALLEL:
-        if isinstance(given.get(ids), (list, tuple)) and isinstance(given.get(scores), (list, tuple)):
-            if len(given[ids]) != len(given[scores]):
-                raise ValueError(f"{len(given[ids])} {ids}, but {len(given[scores])} {scores}.")
-            return list(zip(given[ids], given[scores], strict=True)), False
+            return [_of_vespa(item) for item in value] if path == VESPA else value, path in ORDERED
     return None
+
+
+def _check_lists(given: Mapping[Any, Any]) -> None:
+    """Raise if a list of ids stands beside numbers that are not its scores, or that are more or fewer than the ids."""
+    lists = {name: one for name, one in given.items() if isinstance(one, (list, tuple))}
+    ids = next((name for name in PARALLEL if lists.get(name) and all(map(_is_id, lists[name]))), None)
+    numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
+    if ids is None or not numbers:
+        return
+    if "scores" not in numbers:
+        raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
+    if len(lists[ids]) != len(lists["scores"]):
+        raise ValueError(f"{len(lists[ids])} {ids}, but {len(lists['scores'])} scores.")
 
 
 def find_query(line: Mapping[Any, Any]) -> Any:
@@ -234,14 +261,17 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int) -> tuple
                 advice = " A search that is sorted by a field has no scores." if name == "_score" else ""
                 raise ValueError(f"document {doc!r} has the {name} {number!r}, not a number.{advice}")
             return doc, number, name
-    if cls is Run and "distance" in item:
+    distance = next((str(name) for name in item if "distance" in str(name).lower()), None)
+    if cls is Run and distance is not None:
         raise ValueError(
-            f"document {doc!r} has a distance, which may be a score, too. Give {{document: -distance}}, or "
+            f"document {doc!r} has a {distance}, which may be a score, too. Give {{document: -distance}}, or "
             "Run.from_neighbors(distances, ids, metric=…)."
         )
+    if cls is Run and any(name in item for name in LABEL_NAMES):
+        raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are no run.")
     if cls is Run and _is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
-    if cls is Run and not any("score" in str(name).lower() for name in item):
+    if cls is Run and not any(NUMBER_NAME.search(str(name)) for name in item):
         return doc, -float(rank), "place"
     raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.")
 
@@ -307,12 +337,27 @@ def rankings_of_rows(items: Sequence[Any]) -> dict[str, Any] | None:
     return {str(place): item for place, item in enumerate(items)}
 
 
+def _steps(values: list[Any]) -> list[tuple[Any, Any]]:
+    """Each number and the next one; what is no number is reported later."""
+    return list(pairwise(values)) if all(map(_is_score, values)) else []
+
+
+def _refuse_distances(lists: list[list[Any]]) -> None:
+    """Raise if the scores of no list fall, and rise often enough to be distances from the nearest document on."""
+    steps = [step for values in lists for step in _steps(values)]
+    if not any(two < one for one, two in steps) and sum(two > one for one, two in steps) >= MIN_RISES:
+        raise InputError(
+            "The scores of all lists rise, as distances do, of which the smallest is the best. Give {document: "
+            "-distance}, or Run.from_neighbors(distances, ids, metric=…); if they are scores, {document: score}."
+        )
+
+
 def _check_order(values: list[Any]) -> None:
     """Raise if scores rise: then it is not known whether the order or the scores are those of the ranking."""
-    if any(two > one for one, two in pairwise(values)):
+    if any(two > one for one, two in _steps(values)):
         raise ValueError(
             "the documents are not in the order of their scores: a reranker may have moved them and kept the old "
-            "scores. Give ids alone, best first, or {document: score}."
+            "scores, or these are distances. Give ids alone, best first, or {document: score}."
         )
 
 

@@ -25,6 +25,7 @@ from tiewise.errors import InputError
 SEPARATORS = ("\t", ",", ";", "|", "")  # the empty one: blanks
 SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", "": "blanks"}
 MAX_LABEL = 10  # whole scores up to it may be labels
+MIN_STEPS = 4  # numbers that count up by as many steps are ranks, not labels
 MAX_WIDTH = 6  # columns without a header
 MAX_ROWS = 2000  # of the first rows, which show the reading
 INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -116,6 +117,8 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
         fitting = [one for one in fitting if one.roles != ("query", "score", "document")]
     if len(fitting) != 1 or fitting[0].roles in RIVALS:
         raise InputError(f"{where}: {_explain(cls, parts, fitting)}")
+    if cls is Qrels:
+        _refuse_scores(parts[fitting[0].separator], fitting[0], where)
     return fitting[0]
 
 
@@ -206,6 +209,8 @@ def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separat
     if "number" not in chosen and "rank" not in chosen:
         found = ", ".join(map(repr, names))
         known_names = ", ".join(cls.value_names)
+        if any("dist" in name for name in names):
+            raise InputError(f"{where}: the header names no score, but {found}. Of a distance, the score is -distance.")
         raise InputError(
             f"{where}: the header names no {cls.value_names[0]} ({known_names}), but {found}. {_advice(cls, names)}"
         )
@@ -268,6 +273,12 @@ def _falls(rows: list[Row], roles: Sequence[str]) -> bool:
     return falls and any(values[0] > values[-1] for values in lists)
 
 
+def _rises(rows: list[Row]) -> bool:
+    """Whether the numbers at the end of rows never fall within a query, and at least once rise."""
+    values = [value for one in _lists(_readable(rows, -1), 0, -1).values() for value in pairwise(one)]
+    return all(one <= two for one, two in values) and any(one < two for one, two in values)
+
+
 def _counts_up(rows: list[Row], roles: Sequence[str]) -> bool:
     """Whether the ranks of each query are 1, 2, 3 …"""
     rank = roles.index("rank")
@@ -288,7 +299,9 @@ def _fits_scores(rows: list[Row], roles: Sequence[str]) -> bool:
 
 
 def _fits_ranks(rows: list[Row], roles: Sequence[str]) -> bool:
-    return _holds_ids(rows, roles) and _counts_up(rows, roles)
+    """Whether ranks count up, and beyond 1: labels of one relevant document for each query are all 1."""
+    has_second = any(row[roles.index("rank")] != "1" for row in rows)
+    return has_second and _holds_ids(rows, roles) and _counts_up(rows, roles)
 
 
 def _fits_both(rows: list[Row], roles: Sequence[str]) -> bool:
@@ -341,6 +354,8 @@ RIVALS = (
     ("query", "score", "document"),
     ("query", "rank", "document", "score"),
 )
+#: A run of TREC with its rank and its score exchanged.
+TREC_COLUMNS = ("query", "", "document", "score", "rank", "")
 #: The readings of rows without a header, and what must hold for each.
 ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
     Run: (
@@ -376,6 +391,17 @@ def check_labels(sample: bytes, where: str) -> None:
             return
 
 
+def check_ranks(sample: bytes, where: str) -> None:
+    """Raise if the scores of a TREC run are ranks, and its ranks scores."""
+    rows = [row for row in _parts(sample).get("", ()) if len(row) == len(TREC_COLUMNS)]
+    if rows and _fits_ranks(rows, TREC_COLUMNS) and not all(INTEGER.fullmatch(row[3]) for row in rows):
+        names = ",".join(map(_spell, TREC_COLUMNS))
+        raise InputError(
+            f"{where}: the scores count up, and the ranks do not: {' '.join(rows[0])[:60]!r}. If they are exchanged, "
+            f"say --input-columns {names} (in Python, input_columns='{names}'); if not, --input-format trec."
+        )
+
+
 def _refuse_scores(rows: list[Row], order: ColumnOrder, where: str) -> None:
     """Raise if labels look like the scores or ranks of a run."""
     number = order.place("label")
@@ -386,7 +412,8 @@ def _refuse_scores(rows: list[Row], order: ColumnOrder, where: str) -> None:
     has_fractions = sum(not INTEGER.fullmatch(value) for value in values) > len(values) / 2
     if has_fractions and distinct and _falls(rows, as_scores):
         raise InputError(f"{where}: looks like {swapped_message(Qrels, 'scores that fall')}")
-    if _counts_up(rows, as_ranks) and max(map(int, values)) > MAX_LABEL:
+    steps = len(rows) - len({row[order.place("query")] for row in rows})
+    if steps >= MIN_STEPS and _counts_up(rows, as_ranks):
         raise InputError(f"{where}: looks like {swapped_message(Qrels, 'ranks that count up')}")
 
 
@@ -407,6 +434,8 @@ def _explain(cls: type[Table], parts: dict[str, list[Row]], fitting: list[Column
         problem = f"fit no {cls.noun} in exactly one way"
         if cls is Run and len(rows[0]) == 3 and _may_be_labels(rows, 2):
             problem = "may be a run or judgments"
+        if cls is Run and len(rows[0]) == 3 and _rises(rows):
+            problem += ", and the numbers rise, as distances do (write these with a minus)"
         if any(map(DECIMAL_COMMA.fullmatch, rows[0])):
             problem += " (write numbers with a decimal point)"
     return f"{number} {problem}: {shown!r}. {_advice(cls, rows[0], fitting[-1:])}"

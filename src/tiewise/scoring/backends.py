@@ -320,6 +320,8 @@ def not_finite_error(what: str, bad: Indices, rows: Rows | None = None, advice: 
 
 def _as_numpy(given: Any, what: str) -> Any:
     """The given object as a NumPy array of numbers."""
+    if isinstance(given, np.ma.MaskedArray) and np.ma.is_masked(given):
+        raise InputError(f"The {what} are a masked array, whose mask is not read. Give its data, without the masked.")
     try:
         array = np.asarray(given)
     except (ValueError, TypeError, RuntimeError) as error:
