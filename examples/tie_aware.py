@@ -4,8 +4,8 @@
 #   Scores. ECIR 2008.
 """Retrieval measures under ties, in one file to copy: expected value, minimum and maximum over all orders of ties.
 
-    >>> reciprocal_rank([0.9, 0.5, 0.5, 0.5], [0, 1, 0, 0], 10)
-    Estimate(expected=0.3611111111111111, minimum=0.25, maximum=0.5)
+    >>> reciprocal_rank([0.5, 0.5, 0.1], [0, 1, 0], 10)
+    Estimate(expected=0.75, minimum=0.5, maximum=1.0)
 
 Each function takes the scores and labels of one query's list, in any order, and a cutoff (None: the whole list). A
 document is relevant if its label is above 0; nDCG takes the label as gain. `unretrieved` are the labels of judged

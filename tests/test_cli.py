@@ -471,6 +471,7 @@ WRITERS = {
     **dict.fromkeys(("audit", "break"), "no-run.trec"),
     "why": "no-qrels.txt no-run.trec -m AP --tool trec_eval --tool mteb",
     "score": "no-vectors.npz",
+    "leaderboard": "no-folder",
     "protocol runs": "no-qrels.txt no-run.trec",
     "protocol vectors": "no-qrels.txt no-queries.npy no-docs.npy",
     "protocol logits": "no-qrels.txt no-pairs.npz",

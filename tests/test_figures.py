@@ -501,6 +501,7 @@ def test_names_from_files_stay_text(results, kind):
 #: What public functions give that is no result to look at: operands, what one shard hands to another, measures, which
 #: are names, and rows of tables.
 NO_RESULTS = {"Quantized", "Counts", "Measure", "Row", "Bin", "Example", "Pile", "MeasuredRow", "Difference", "Trend"}
+NO_RESULTS |= {"NoiseLaw"}  # a distribution, which a result names
 
 
 def returned(function, owner=None):
