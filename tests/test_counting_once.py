@@ -33,8 +33,8 @@ except SystemExit as stop:
 print(json.dumps(opened), file=sys.stderr)
 """
 
-#: A file is opened once to recognise its format, and once to be counted; its SHA-256 takes another time. A small file is
-#: opened once for format and counts.
+#: A file is opened once to recognise its format, and once to be counted; its SHA-256 takes another time. A small
+#: file is opened once for format and counts.
 FORMAT, COUNT, ROWS, HASH = 1, 1, 1, 1
 COMMANDS = {
     "evaluate qrels a": FORMAT + COUNT,

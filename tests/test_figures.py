@@ -467,6 +467,8 @@ def results():
         *(report.provenance, tw.unjudged(qrels, run, ["P@3", "RBP(p=0.8)"], complete=True)),
         *compared(qrels, run),
         tw.leaderboard({SCRIPT: (qrels, {SCRIPT: run, "other": run}), "second": (qrels, {"other": run})}),
+        tw.why(qrels, run, "RR", tools=("trec_eval", "tiewise")),
+        tw.score_noise(*({f"q{i}": {f"d{j}": j + i * step for j in range(9)} for i in range(9)} for step in (0, 1e-3))),
     ]
     return {f"{place} {type(one).__name__}": one for place, one in enumerate(found)}
 
