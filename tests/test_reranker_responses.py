@@ -319,3 +319,10 @@ def test_the_audit_of_other_files_does_not_speak_of_services(tmp_path):
     run = {"q": {str(place): float(score) for place, score in enumerate(saturated)}}
     assert "raw_scores" not in str(tw.audit(run).advice)
     assert "raw_scores" in str(tw.audit(run, library="reranker").advice)
+
+
+@pytest.mark.parametrize("name", ["docids", "docid", "document_ids", "ids"])
+def test_ids_of_another_name_are_not_replaced_by_numbers(tmp_path, name):
+    line = {"query_id": "q", name: ["a", "b"], "response": [{"index": 1, "score": 0.9}]}
+    with pytest.raises(tw.InputError, match=f"are called '{name}' here. Call them doc_ids"):
+        tw.read_run(write(tmp_path / "a.jsonl", line))

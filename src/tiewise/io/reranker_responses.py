@@ -22,6 +22,8 @@ from tiewise.io.token_logprobs import find_answers, is_generation, log_odds, rea
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 QUERY_NAMES = ("query_id", "qid", "q_id", "query-id")
+#: Names that others give to the ids: documents of such a line must not be numbered.
+OTHER_NAMES = ("docids", "docid", "docnos", "docno", "document_ids", "document_id", "ids")
 #: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
 LISTS = ("results", "data", "rankings", "records", "rerank")
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
@@ -62,6 +64,8 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
         raise ValueError(f"expected {EXPECTED}.")
     query, response = next(line[name] for name in QUERY_NAMES if name in line), _response(line)
     names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids")
+    if names is None and (other := next((name for name in OTHER_NAMES if name in line), None)) is not None:
+        raise ValueError(f"the ids of documents are called {other!r} here. Call them doc_ids.")
     if names is not None and not isinstance(names, list):
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
     if (order := _find_order(response)) is not None:
