@@ -1,4 +1,4 @@
-"""The figures of docs/number-formats.md: which numbers the formats have, and what they leave of 200 scores.
+"""The figures of docs/precisions.md: which numbers the formats have, and what they leave of 200 scores.
 
 python -m experiments.numberformats [--out docs/img]
 """
