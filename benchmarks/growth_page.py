@@ -11,12 +11,10 @@ AXES = {"queries": "queries", "documents": "documents", "systems": "systems", "g
 
 INTRODUCTION = """# Growth
 
-What a command costs if its input grows; `python -m benchmarks.growth` measures it. At first
-the input has {queries} queries, lists of {documents} documents, {systems} systems, and tie groups of {group} documents;
-a fifth as many documents as a list has are judged for each query. For `score` there are as many vectors of {dimensions}
-dimensions. In each further column one of these is {factor} times as large; in brackets, the cost divided by that of the
-first column. Each command runs in its own process, with the start of Python and all imports: CPU seconds, user and
-system, of the fastest of a few runs, and the peak of memory.
+What a command costs if its input grows. At first the input has {queries} queries, lists of {documents} documents,
+{systems} systems, tie groups of {group} documents and a fifth as many judgments as documents; `score` has as many
+vectors of {dimensions} dimensions. In each further column one of these is {factor} times as large; in brackets, the
+cost divided by that of the first column. Whole processes, with the start of Python and all imports.
 """
 
 
@@ -28,8 +26,8 @@ def page(result: dict[str, Any]) -> str:
         for title, key, digits in (("CPU seconds", "cpu", 2), ("Memory in MB", "mb", 0))
     ]
     where = (
-        f"Measured on {result['date']} ({result['machine']}, Python {result['python']}). Seconds differ from machine "
-        "to machine; the numbers in brackets differ less."
+        f"Measured by `python -m benchmarks.growth` on {result['date']} ({result['machine']}, "
+        f"Python {result['python']})."
     )
     return "\n".join([head, where, "", *tables])
 

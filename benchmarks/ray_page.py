@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["arithmetic", "figures", "moved"]
+__all__ = ["arithmetic", "figures"]
 
 QUERIES, JUDGED, DEPTH = 10_000, 100, 100_000  # a million judged pairs; a billion rows
 DOCUMENTS, DIMENSIONS, BYTES = 1_000_000_000, 1024, 2  # a billion vectors of float16
@@ -20,22 +20,6 @@ SHARDS, CORES, GPUS = 1000, 100, 8
 CORE_HOUR, GPU_HOUR = 0.05, 4.0  # dollars
 PAIR = 12  # bytes: a row of the qrels and a score
 DISK = 1e9  # bytes a second that a machine with a GPU reads
-
-
-def moved(folder: Path) -> str:
-    """The runs, and the bytes that moved."""
-    rows = [
-        [
-            row["cut"],
-            f"{row['rows']:,}",
-            f"{row['pairs']:,}",
-            str(row["shards"]),
-            _bytes(row["bytes"]),
-            _bytes(row["moved"]),
-        ]
-        for row in _ray(folder)["runs"]
-    ]
-    return _table(["split by", "rows", "judged pairs", "shards", "read", "moved"], rows)
 
 
 def figures(folder: Path) -> str:

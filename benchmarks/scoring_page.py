@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from benchmarks.speed_page import Aim
 
 Result = dict[str, Any]
 
@@ -11,24 +13,16 @@ LEVELS = ("score", "logit", "head")
 
 INTRODUCTION = """# Scoring
 
-Exact scores are useful only if they cost little more than others. `python -m benchmarks.scoring` measures this; it
-checks counts and scores before it measures times. Times are in milliseconds. The compared calls take turns in random
-order, so a slow moment of the machine affects all of them, and the median counts. The number in brackets is the ratio
-to the call that it is compared with.
+Exact scores are useful only if they cost little more than others. Milliseconds; the compared calls take turns in random
+order, and the median counts. The number in brackets is the ratio to the call that it is compared with.
+`python -m benchmarks.scoring` checks counts and scores before it measures times.
 """
 
 CROSS_ENCODER = """## Cross-encoders
 
 A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, which is
-softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels). A ratio is the median over
-the turns of the time of a pass divided by that of the native pass in the same turn, with a 95% confidence interval.
-`native again` is the native pass against itself, so a difference from 1 is noise. `added` is the largest extra time of
-a level's step over the native step, both timed without the pass, as a share of the pass.
-
-If the device works for 40 ms or more, all levels meet the aim of one per cent. Passes of 20 to 30 ms are limited by
-Python, and the noise of their median is about half a per cent. There `head` with `logit` can cost a little more than
-one per cent: 0.1 to 0.2 ms more than the native step without the pass, and up to twice that in a pass; the reason for
-the difference is not known. Both wait for the device, to check that every number is finite.
+softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels), as a ratio with a 95%
+confidence interval. Passes of 20 to 30 ms are limited by Python.
 """
 
 COLLECTION = """## All scores of a collection
@@ -41,18 +35,9 @@ float32 copies.
 
 TIES = """## Tie groups of a collection
 
-`tie_groups` for {judged} judged documents a query, drawn from all documents, beside the bare bfloat16 product. It makes
-one product, gathers the judged documents' scores from it, and counts for all of them in one pass over the scores. `no
-order` does not count the order of tied documents. Memory is the peak of the call without the vectors: two blocks of
-scores, 8 GiB at most on a device with 64 GiB or more, 4 GiB on others, or less if `block` is given.
-
-Where the time goes: a trace of the device shows it at work for about 1.0 ms with 1 query and 1.35 ms with 64, and
-almost never idle in between. The rest is Python before the first and after the last work of the device, and varies with
-the host's processor: in measurements on several hosts the ratio with 64 queries was between 1.42 and 1.66. With 1,024
-queries about 7 ms are products with float32 output, for 512 queries at a time, and 3 ms are comparisons of two billion
-scores with 10 thresholds each. With three instructions a comparison, and the other work for each score, the minimum
-would be 2.5 ms; reading the scores takes 2 ms. Counting inside the product would avoid that reading, but it needs the
-scores of the judged documents before.
+`tie_groups` for {judged} judged documents a query beside the bare bfloat16 product: one product, and one pass over its
+scores. Memory is the peak of the call without the vectors: two blocks of scores, 8 GiB at most on a device with 64 GiB
+or more, 4 GiB on others, or less if `block` is given.
 """
 
 PREPARED = """## A prepared collection
@@ -60,28 +45,16 @@ PREPARED = """## A prepared collection
 Calls of a [`Collection`](scoring.md#collections) on the device, beside the bare bfloat16 product: search for the 100
 best and all that tie, and tie groups for 10 judged documents a query; 2,000,000 documents of 1,024 dimensions unless
 the row says otherwise. `float32 and top-k` is a product with float32 output, then top-k (or sort, for 1,000 judged
-documents a query), copied to main memory; it loses the ties with the k-th. `search` takes less for many queries: it
-reads the scores once for the maxima of chunks, whose k-th largest is a limit that little more than k documents reach.
-The products of cosines are multiplied with the inverse norms while they are read. With 1 query, and with few documents,
-most of the time beyond the product is Python before the first and after the last work of the device; it varies with the
-host's processor. In seven other measurements with 1 query, on several hosts, tie groups of dot products took 1.30 to
-1.48 times as long as the product.
-
-Tie groups of dot products for 64 queries: the product with float32 output, which is needed to tell scores apart, takes
-1.08 times as long as that with bfloat16 output, and counting takes 0.2 ms. That makes 1.27, and Python takes 0.3 ms:
-half of it before the product is started, half of it after the counts are there. The aim would leave it 0.1 ms.
-
-`reproducible` gives the bits of the CPU: the products of the device are a filter, and near documents, some thousand for
-each judged document in the middle of the ranking, are scored in float64. It is not the default, because it takes 4 to
-17 times as long as the default for a single query, and 40 to 700 times as long for 64 queries.
+documents a query), copied to main memory; it loses the ties with the k-th. With 1 query, and with few documents, most
+of the time beyond the product is Python. `reproducible` gives the bits of the CPU: the products are a filter, and near
+documents are scored in float64.
 """
 
 CPU = """## On a CPU
 
 {documents:,} documents of {dims} dimensions in float32, NumPy. Search for the {k} best and all that tie, beside a plain
 product and partition of the whole matrix; tie groups for {judged} judged documents a query, beside the product.
-`search` is a single call, which also computes the norms of the documents; the other columns are calls of a
-[`Collection`](scoring.md#collections).
+`search` is a single call, the other columns are calls of a [`Collection`](scoring.md#collections).
 """
 
 HAMMING = """## Bits on a CPU
@@ -104,49 +77,27 @@ PREPARED_AIMS = {
 
 def page(results: Sequence[Result]) -> str:
     """The page of some results, with a section for each measurement."""
-    parts = [INTRODUCTION, aims(results)]
+    parts = [INTRODUCTION, *dict.fromkeys(map(_where, results))]
     for result in results:
-        where = _where(result)
         if "cross_encoder" in result:
-            parts += [CROSS_ENCODER, where, _cross_encoder(result["cross_encoder"])]
+            parts += [CROSS_ENCODER, _cross_encoder(result["cross_encoder"])]
         if "collection" in result:
             rows = result["collection"]
-            parts += [COLLECTION.format(**rows[0]), where, _products(rows)]
-            parts += [TIES.format(judged=rows[0]["judged"] // rows[0]["queries"]), where, _ties(rows)]
+            parts += [COLLECTION.format(**rows[0]), _products(rows)]
+            parts += [TIES.format(judged=rows[0]["judged"] // rows[0]["queries"]), _ties(rows)]
         if "prepared" in result:
-            parts += [PREPARED, where, _prepared(result["prepared"])]
+            parts += [PREPARED, _prepared(result["prepared"])]
         if "cpu" in result:
-            parts += [CPU.format(judged=10, **result["cpu"][0]), where, _cpu(result["cpu"])]
+            parts += [CPU.format(judged=10, **result["cpu"][0]), _cpu(result["cpu"])]
         if result.get("hamming"):
             rows = result["hamming"]
-            parts += [HAMMING.format(**rows[0]), where, _table(rows, "FAISS", ["search, hamming"])]
+            parts += [HAMMING.format(**rows[0]), _table(rows, "FAISS", ["search, hamming"])]
     return "\n".join(part.strip() + "\n" for part in parts)
 
 
-def aims(results: Sequence[Result]) -> str:
-    """The table of aims."""
-    every = [aim for result in results for aim in _aims(result)]
-    missed = sum(not aim.met for aim in every)
-    summary = "All aims are met." if not missed else f"{len(every) - missed} of {len(every)} aims are met."
-    lines = [f"| {aim.name} | {aim.target} | {aim.ratio:.3f} | {'met' if aim.met else '**missed**'} |" for aim in every]
-    return "\n".join(["## Aims", "", summary, "", "| ratio | aim | measured | |", "|---|---|---|---|", *lines])
-
-
-class Aim(NamedTuple):
-    """A ratio that should be at most, or with `least` at least, a bound."""
-
-    name: str
-    ratio: float
-    bound: float
-    least: bool = False
-
-    @property
-    def met(self) -> bool:
-        return self.ratio >= self.bound if self.least else self.ratio <= self.bound
-
-    @property
-    def target(self) -> str:
-        return f"{'≥' if self.least else '≤'} {self.bound:g}"
+def aims(results: Sequence[Result]) -> list[Aim]:
+    """All aims, with the measured ratios."""
+    return [aim for result in results for aim in _aims(result)]
 
 
 def _aims(result: Result) -> Iterator[Aim]:
@@ -180,15 +131,11 @@ def _queries(row: Result) -> str:
 def _cross_encoder(rows: list[Result]) -> str:
     table = []
     for row in rows:
-        cells = [_interval(row["ratio"][name]) for name in ("native again", *LEVELS)]
-        step = row["step_ms"]
-        added = max(step[level] - step["native"] for level in LEVELS) / row["ms"]["native"]
-        cells += [f"{step[name]:.2f}" for name in ("native", *LEVELS)] + [f"{100 * added:.1f} %"]
-        shape = f"{row['batch']} × {row['length']} | {row['turns']}"
-        table.append(f"| {shape} | {row['ms']['native']:.2f} | {' | '.join(cells)} |")
-    alone = " | ".join(f"{name} alone" for name in ("native", *LEVELS))
-    head = f"| batch × tokens | turns | native | native again | score | logit | head | {alone} | added |"
-    return "\n".join([head, "|---|" + "---|" * 11, *table])
+        cells = [f"{row['batch']} × {row['length']}", f"{row['ms']['native']:.2f}"]
+        table.append(f"| {' | '.join(cells + [_interval(row['ratio'][level]) for level in LEVELS])} |")
+    return "\n".join(
+        [f"| batch × tokens | native | {' | '.join(LEVELS)} |", "|---|---|" + "---|" * len(LEVELS), *table]
+    )
 
 
 def _products(rows: list[Result]) -> str:
@@ -197,9 +144,8 @@ def _products(rows: list[Result]) -> str:
 
 
 def _ties(rows: list[Result]) -> str:
-    names = ("tie_groups", "tie_groups, no order")
     extra = [f"{row['tied']:,} of {row['judged']:,} | {row['held_bytes'] / 2**20:,.0f} MiB" for row in rows]
-    return _table(rows, "bfloat16", names, "judged and tied | memory", extra)
+    return _table(rows, "bfloat16", ["tie_groups"], "judged and tied | memory", extra)
 
 
 def _prepared(rows: list[Result]) -> str:

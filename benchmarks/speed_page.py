@@ -16,98 +16,61 @@ Result = dict[str, Any]
 
 INTRODUCTION = """# Speed
 
-`make bench` measures and writes this page. Each contender runs in its own process. The contenders take turns, so a slow
-moment of the machine affects all of them; the best turn counts. Times are CPU seconds, user and system. The number in
-brackets is the time divided by that of Tiewise.
+CPU seconds, user and system, unless a table says otherwise. The number in brackets is the time divided by that of
+Tiewise. All tools compute {measures} for every query; Tiewise also computes the
+expected, lowest and highest value, the standard deviation and the bounds for truncated lists. The clock starts after
+the imports of a Python package, and with the process of a program. `make bench` measures: contenders run in their own
+processes and take turns, the best turn counts, and their means must be equal to four digits.
 
-* All tools compute {measures}
-  for every query. Tiewise also computes the expected, lowest and highest value, the standard deviation and the bounds
-  for truncated lists.
-* Tiewise uses one thread here unless the row says otherwise. By default it uses one thread for each core, at most
-  eight, for files larger than 8 MB; the variable `OMP_NUM_THREADS` sets a limit.
-* For a Python package the clock starts after the imports; each process first evaluates a small run. For a program it
-  starts with the process.
-* The means are compared before a time counts: those of trec_eval, pytrec_eval and ir_measures must be equal to
-  Tiewise's oblivious means, to four digits.
+Tiewise uses one thread here unless the row says otherwise. By default it uses one for each core, at most eight, for
+files larger than 8 MB; the variable `OMP_NUM_THREADS` sets a limit, and the result does not depend on it.
 """
-
-AIMS = """
-The aims were fixed before this measurement. *Before* is the measurement of 15 November 2026, less 5 % for noise; it did
-not read the bounds for truncated lists. Two aims have changed since then: for two threads on *large* the aim was 1.7
-(1.23 was measured), and for the whole command it was 2.5. The aims for *one evaluator* are new, with the bounds of
-those for new evaluators.
-
-Where aims are missed, these are the reasons:
-
-* *Small calls.* A call makes some hundred NumPy operations on small arrays, each of which takes about a microsecond for
-  any number of queries, so a call for 50 queries takes about twice as long as a call for one. An evaluator of
-  pytrec_eval that is kept takes 18 µs for one query, a twentieth of what the drop-in takes.
-* *Many runs.* To prepare judgments takes a few milliseconds; the rest is reading and measuring, for each run again.
-* *`compare`.* When the aim was fixed it took 2.8 s. Most of what it costs beyond two evaluations now is
-  the distribution of the difference over the orders of ties, and the values that other tools print.
-* *large.* A profile of one thread shows 84 to 89 % of the CPU time in reading the run and counting its ties, and about
-  10 % in the five measures, whose results for 100,000 queries have 28 MB. Two threads together need more CPU time than
-  one; the profile does not show why.
-* *The whole command.* Most of the rest is the import of click and of the modules of Tiewise."""
 
 FILES = """## From files to means
 
-*robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query, as in TREC Robust 2003;
-97 % and 3 % of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query. *miracl*: 717 × 100. *marco*:
-6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. *one-list*: 1 × 1,000,000. *call-10*: 10 × 100. All
-are generated.
-
-The Python reader is used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for the
-cost of reading. Memory is the peak of the process, with interpreter and imports. A dash means that the tool was too
-slow for this shape. trec_eval searches a list of all queries for every query, so its time grows with the square of
-their number.
+All data is generated. *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query,
+as in TREC Robust 2003; 97 % and 3 % of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query.
+*miracl*: 717 × 100. *marco*: 6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. The Python reader is
+used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for reading. Memory is the peak
+of the process. A dash means that the tool was too slow.
 """
 
-THREADS = """## Two threads
-
-The result does not depend on the number of threads. These are wall seconds, with CPU seconds in brackets.
+THREADS = """Wall seconds with one and with two threads, CPU seconds in brackets:
 """
 
 DICTS = """## From dictionaries
 
-The dictionaries exist when the clock starts. For *prepared Qrels* the judgments are a `Qrels` at that time, and the run
-is a dictionary. The drop-in replaces pytrec_eval. It returns pytrec_eval's numbers and no others.
+The dictionaries exist when the clock starts; for *prepared Qrels* the judgments are a `Qrels`. The drop-in replaces
+pytrec_eval and returns its numbers only.
 """
 
 COLUMNS = """## From columns
 
-`Qrels` and `Run`, and Arrow tables, exist when the clock starts. trm is the other package that supports ties; it takes
-lists of scores and flags.
+`Qrels` and `Run`, and Arrow tables, exist when the clock starts. trm is the other package that supports ties.
 """
 
 CALLS = """## Small calls
 
-Lists of 100 or 20 documents with 20 judgments each, evaluated in a loop in one process. The CPU time of one call is
-that of the fastest batch of calls. *evaluate alone*: no number is read; numbers are made when they are looked at.
-*prepared Qrels* and *Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. A drop-in returns
-the numbers of the tool that it replaces and no others; the last rows are the time of that tool divided by that of the
-drop-in. *one evaluator*: the `RelevanceEvaluator`, or the `evaluator` of ir_measures, is made once for all calls, as
-in a training loop; else each call makes a new one.
+Lists of 100 or 20 documents with 20 judgments each, evaluated in a loop: the CPU time of one call. *prepared Qrels* and
+*Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. *one evaluator*: the evaluator is made
+once for all calls, as in a training loop. *evaluate alone*: no number is read.
 """
 
 MANY_RUNS = """## Many runs with the same judgments
 
-{runs} runs, as dictionaries, are evaluated one after the other with the same `Qrels` (pytrec_eval: with the same
-`RelevanceEvaluator`). *prepare* makes that object from a dictionary; *later* is the mean of all runs after the first.
+{runs} runs, as dictionaries, with the same `Qrels` (pytrec_eval: the same `RelevanceEvaluator`), which *prepare* makes;
+*later* is the mean of all runs after the first.
 """
 
 ANALYSES = """## Comparison and report
 
-`compare` and two calls of `evaluate` read the same files. `compare` also computes differences, paired tests and
-intervals for each measure. `write_page` writes the HTML page; its times include imports. The runs of `audit` and of
-`--per-query` are *marco* and *large*.
+`compare` also computes differences, paired tests and intervals; `write_page` writes the HTML page, with imports.
 """
 
 SWEEPS = """## Judgments and ties
 
-100 lists of 1,000 documents. In the first table 30 % of the rows are tied; in the second there are 1,288 judgments for
-each query. If all rows are tied, a list has about five tie groups. CPU milliseconds; the ratios are those of the other
-tool's time to that of Tiewise with the same input.
+100 lists of 1,000 documents, in the first panel with 30 % of the rows tied, in the second with 1,288 judgments for each
+query. {ratios}
 
 ![CPU time against judgments for each query and against the share of tied rows](img/speed-sweeps.svg)
 """
@@ -119,10 +82,19 @@ Whole commands on two lists of five documents: wall time, median of {turns} turn
 
 LINES = """## The cost of a line
 
-Lists of 1,000 documents, with one judgment each. Every call has a fixed cost, {call} here; one column shows the cost of
-the lines without it. Each time is that of the fastest call within half a second, or of one call.
+Lists of 1,000 documents, with one judgment each. Every call has a fixed cost, {call} here.
 
 ![CPU time for each line, from ten thousand lines on](img/speed-lines.svg)
+"""
+
+AIMS = """## Aims
+
+Aims are fixed before a measurement. {summary}
+
+{table}
+
+*Before* is the measurement of 15 November 2026, less 5 % for noise. Small calls miss because a call makes some hundred
+NumPy operations on small arrays, each of which takes about a microsecond for any number of queries.
 """
 
 
@@ -131,7 +103,7 @@ the lines without it. Each time is that of the fastest call within half a second
 
 def page(result: Result) -> str:
     """The page of a result, with a section for each part that was measured."""
-    parts = [INTRODUCTION.format(measures=", ".join(result["measures"])), _environment(result), _aim_table(result)]
+    parts = [INTRODUCTION.format(measures=", ".join(result["measures"])), _environment(result)]
     sources = [_source(row) for row in result["results"]]
     if "files" in sources:
         parts += [FILES, _input_table(result, "files"), THREADS, _thread_table(result)]
@@ -146,7 +118,7 @@ def page(result: Result) -> str:
     if rows := result.get("analyses"):
         parts += [ANALYSES, _analysis_table(rows)]
     if rows := result.get("sweeps"):
-        parts += [SWEEPS, *(_sweep_table(rows, sweep) for sweep in SWEEP_TITLES)]
+        parts += [SWEEPS.format(ratios=_sweep_ratios(rows))]
     if rows := result["start"]:
         parts += [START.format(**rows[0]), _start_table(rows)]
     if rows := result["lines"]:
@@ -164,16 +136,16 @@ def _environment(result: Result) -> str:
     return f"{machine}; {', '.join(versions)}.{quick}"
 
 
-def _aim_table(result: Result) -> str:
-    every = list(aims(result))
+def aim_section(every: Sequence[Aim]) -> str:
+    """How many aims are met, and a row for each that is not."""
     measured = [aim for aim in every if aim.measured is not None]
-    missed = sum(not aim.met for aim in measured)
+    missed = [aim for aim in measured if not aim.met]
     absent = len(every) - len(measured)
-    summary = "All aims are met." if not missed else f"{len(measured) - missed} of {len(measured)} aims are met."
-    summary += f" {absent} were not measured." if absent else ""
-    rows = [[aim.name, aim.target, aim.value, aim.verdict] for aim in every]
-    table = _table(["what", "aim", "measured", ""], rows)
-    return "\n".join(["## Aims", "", summary, "", table, AIMS])
+    summary = f"{len(measured) - len(missed)} of {len(measured)} are met"
+    summary += f", {absent} were not measured" if absent else ""
+    summary += ". Missed:" if missed else "."
+    table = _table(["what", "aim", "measured"], [[aim.name, aim.target, aim.value] for aim in missed])
+    return AIMS.format(summary=summary, table=table if missed else "").replace("\n\n\n", "\n\n")
 
 
 def _input_table(result: Result, source: str) -> str:
@@ -193,7 +165,7 @@ def _thread_table(result: Result) -> str:
     rows = []
     for shape in _distinct(result["results"], "shape"):
         one, two = (_row(result, "files", shape, tool) for tool in ("tiewise", "tiewise, 2 threads"))
-        if one and two:
+        if one and two and one["lines"] >= 10**6:
             cells = [f"{format_seconds(row['wall'])} ({format_seconds(row['cpu'])})" for row in (one, two)]
             rows.append([shape, *cells, f"{one['wall'] / two['wall']:.2f}"])
     return _table(["", "one thread", "two threads", "times as fast"], rows)
@@ -250,17 +222,16 @@ SWEEP_TITLES = {"judged": "judgments for each query", "tied": "tied rows, %"}
 SOURCES = {"dicts": "dictionaries", "files": "files"}
 
 
-def _sweep_table(rows: list[Result], sweep: str) -> str:
-    rows = [row for row in rows if row["sweep"] == sweep]
-    tools = [tool for tool in TOOLS if any((row["input"], row["tool"]) == tool for row in rows)]
-    others = [tool for tool in tools if tool[1] != "tiewise"]
-    cells = []
-    for value in _distinct(rows, "value"):
-        times = {(row["input"], row["tool"]): row["cpu"] for row in rows if row["value"] == value}
-        ratios = [_ratio_cell(_over(times, tool, (tool[0], "tiewise"))) for tool in others]
-        cells.append([f"{value:,}", *(f"{times[tool] * 1e3:.3g}" if tool in times else "–" for tool in tools), *ratios])
-    names = [f"{tool}, {SOURCES[source]}" for source, tool in tools]
-    return _table([SWEEP_TITLES[sweep], *names, *(f"{tool} ÷ tiewise" for _, tool in others)], cells)
+def _sweep_ratios(rows: list[Result]) -> str:
+    """How many times as long other tools take, from the least to the most."""
+    times = {(row["sweep"], row["value"], row["input"], row["tool"]): row["cpu"] for row in rows}
+    parts = []
+    for source, tool in TOOLS:
+        points = [key[:2] for key in times if key[2:] == (source, tool) and tool != "tiewise"]
+        ratios = [times[(*point, source, tool)] / times[(*point, source, "tiewise")] for point in points]
+        if ratios:
+            parts.append(f"{tool} {min(ratios):.2g} to {max(ratios):.2g} ({SOURCES[source]})")
+    return f"The time of the others, divided by that of Tiewise: {', '.join(parts)}."
 
 
 def _start_table(rows: list[Result]) -> str:
@@ -382,7 +353,7 @@ class Aim(NamedTuple):
 
     @property
     def value(self) -> str:
-        return "–" if self.measured is None else f"{self.measured:.3g}{self.unit}"
+        return "–" if self.measured is None else f"{self.measured:.4g}{self.unit}"
 
     @property
     def verdict(self) -> str:

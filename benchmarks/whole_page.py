@@ -18,8 +18,10 @@ SCORING = ("scoring-h200", "scoring-collection", "scoring-cpu")
 def whole_page(speed: dict[str, Any] | None = None) -> str:
     """The page of the results that are kept, or of other results of `python -m benchmarks`."""
     found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
-    growth, scoring = growth_page.page(found["growth"]), scoring_page.page([found[name] for name in SCORING])
-    return "\n".join([speed_page.page(speed or found["speed"]), *map(_as_section, (growth, scoring))])
+    speed, scoring = speed or found["speed"], [found[name] for name in SCORING]
+    parts = [growth_page.page(found["growth"]), scoring_page.page(scoring)]
+    aims = speed_page.aim_section([*speed_page.aims(speed), *scoring_page.aims(scoring)])
+    return "\n".join([speed_page.page(speed), *map(_as_section, parts), aims])
 
 
 def _as_section(page: str) -> str:

@@ -473,7 +473,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-rules": tool_rules,
     "causes": causes,
     "tool-definitions": tool_definitions,
-    "shards-moved": lambda: ray_page.moved(ROOT / "benchmarks/results"),
     "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
     "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),
 }
