@@ -16,6 +16,8 @@ Result = dict[str, Any]
 
 INTRODUCTION = """# Speed
 
+{summary}
+
 CPU seconds, user and system, unless a table says otherwise. The number in brackets is the time divided by that of
 Tiewise. All tools compute {measures} for every query; Tiewise also computes the
 expected, lowest and highest value, the standard deviation and the bounds for truncated lists. The clock starts after
@@ -103,7 +105,8 @@ NumPy operations on small arrays, each of which takes about a microsecond for an
 
 def page(result: Result) -> str:
     """The page of a result, with a section for each part that was measured."""
-    parts = [INTRODUCTION.format(measures=", ".join(result["measures"])), _environment(result)]
+    head = INTRODUCTION.format(summary=_summary(result), measures=", ".join(result["measures"]))
+    parts = [head, _environment(result)]
     sources = [_source(row) for row in result["results"]]
     if "files" in sources:
         parts += [FILES, _input_table(result, "files"), THREADS, _thread_table(result)]
@@ -124,6 +127,30 @@ def page(result: Result) -> str:
     if rows := result["lines"]:
         parts += [LINES.format(call=format_seconds(_call_cost(rows))), _line_table(rows)]
     return "\n".join(part.strip() + "\n" for part in parts)
+
+
+def _summary(result: Result) -> str:
+    """How many times as long the other tools take, from the least to the most of all shapes."""
+    sentences = []
+    for source, words in SOURCES.items():
+        parts = []
+        for tool in ("trec_eval", "pytrec_eval"):
+            rows = [row for row in result["results"] if (_source(row), row["tool"]) == (source, tool)]
+            pairs = [(row["cpu"], ours["cpu"]) for row in rows if (ours := _row(result, source, row["shape"]))]
+            if pairs:
+                least, most = (f"{bound(one / ours for one, ours in pairs):.2g}" for bound in (min, max))
+                parts.append(
+                    f"{tool} {'takes ' if not parts else ''}{least if least == most else f'{least} to {most}'} times"
+                )
+        if parts:
+            sentences.append(f"From {words} {', '.join(parts)} as long as Tiewise.")
+    times = {(row["queries"], row["tool"]): row["cpu"] for row in result.get("calls", [])}
+    ratios = [_over(times, (1, tool), (1, drop_in)) for tool, drop_in in DROP_INS.items()]
+    if any(ratio is not None and ratio < 1 for ratio in ratios):
+        sentences.append(
+            "A call with a single list takes longer than with these tools: see [small calls](#small-calls)."
+        )
+    return "\n".join(sentences)
 
 
 def _environment(result: Result) -> str:
@@ -219,7 +246,7 @@ def _analysis_table(rows: list[Result]) -> str:
 
 
 SWEEP_TITLES = {"judged": "judgments for each query", "tied": "tied rows, %"}
-SOURCES = {"dicts": "dictionaries", "files": "files"}
+SOURCES = {"files": "files", "dicts": "dictionaries"}
 
 
 def _sweep_ratios(rows: list[Result]) -> str:
