@@ -31,7 +31,7 @@ files larger than 8 MB; the variable `OMP_NUM_THREADS` sets a limit, and the res
 FILES = """## From files to means
 
 All data is generated. *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query,
-as in TREC Robust 2003; 97 % and 3 % of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query.
+as in TREC Robust 2003; 97% and 3% of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query.
 *miracl*: 717 × 100. *marco*: 6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. The Python reader is
 used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for reading. Memory is the peak
 of the process. A dash means that the tool was too slow.
@@ -71,7 +71,7 @@ ANALYSES = """## Comparison and report
 
 SWEEPS = """## Judgments and ties
 
-100 lists of 1,000 documents, in the first panel with 30 % of the rows tied, in the second with 1,288 judgments for each
+100 lists of 1,000 documents, in the first panel with 30% of the rows tied, in the second with 1,288 judgments for each
 query. {ratios}
 
 ![CPU time against judgments for each query and against the share of tied rows](img/speed-sweeps.svg)
@@ -95,7 +95,7 @@ Aims are fixed before a measurement. {summary}
 
 {table}
 
-*Before* is the measurement of 15 November 2026, less 5 % for noise. Small calls miss because a call makes some hundred
+*Before* is the measurement of 15 November 2026, less 5% for noise. Small calls miss because a call makes some hundred
 NumPy operations on small arrays, each of which takes about a microsecond for any number of queries.
 """
 
@@ -133,7 +133,7 @@ def _summary(result: Result) -> str:
     """How many times as long the other tools take, from the least to the most of all shapes."""
     sentences = []
     for source, words in SOURCES.items():
-        parts = []
+        parts: list[str] = []
         for tool in ("trec_eval", "pytrec_eval"):
             rows = [row for row in result["results"] if (_source(row), row["tool"]) == (source, tool)]
             pairs = [(row["cpu"], ours["cpu"]) for row in rows if (ours := _row(result, source, row["shape"]))]
