@@ -316,6 +316,26 @@ def test_latex_and_markdown(tiewise, folder):
     assert r"| a\_b\|% | 0% | .750 | 3.177 | same |" in markdown
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "evaluate qrels.txt tied.trec strict.trec -m RR",
+        "compare qrels.txt tied.trec strict.trec",
+        "audit tied.trec --qrels qrels.txt",
+        "audit tied.trec strict.trec --qrels qrels.txt",
+        "similarity tied.trec strict.trec -m tau",
+        "stages strict.trec tied.trec",
+        "protocol runs qrels.txt tied.trec strict.trec",
+    ],
+)
+def test_hints_for_the_reader_of_a_terminal_are_not_in_documents(tiewise, command):
+    hint = re.compile(r"(?<!-)--[a-z][a-z-]+|tiewise (?:compare|evaluate)")
+    arguments = command.split() + ["--complete"] * ("qrels" in command and "protocol" not in command)
+    assert hint.search(tiewise(*arguments, "--format", "table").out)
+    for kind in ("markdown", "latex"):
+        assert not hint.findall(tiewise(*arguments, "--format", kind).out), kind
+
+
 def test_tools(tiewise):
     command = ("evaluate", "qrels.txt", "tied.trec", "-m", "RR@10", "--tools")
     rows = tiewise(*command).rows

@@ -27,9 +27,9 @@ from tiewise.metrics.names import MeasureLike
 from tiewise.rankings.run_similarity import Similarity, similarity
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
-from tiewise.results.model import Column, Paragraph, Part, Section, Table
+from tiewise.results.model import Column, Hint, Paragraph, Part, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import PLAIN, NumberFormat, count_noun, format_percent, spell_option
+from tiewise.results.wording import PLAIN, NumberFormat, count_noun, format_percent
 from tiewise.scoring import Collection
 from tiewise.scoring.judgments import IdsLike
 from tiewise.scoring.options import require_int
@@ -270,7 +270,7 @@ class IndexCheck(Result):
             names = {name: one.measure for name, one in self.similarities.items()}
             parts += ["", Paragraph(EXPLANATION.format(k=self.k, searches=searches, **names), "dim")]
         else:
-            parts.append(Paragraph(f"How to read this: {spell_option('explain')}", "dim"))
+            parts.append(Hint.explain())
         return Section(parts, f"{self._n_queries} · k = {self.k}", self.notes)
 
     def _sentence(self, numbers: NumberFormat) -> str:

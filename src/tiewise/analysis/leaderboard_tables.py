@@ -6,9 +6,9 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from tiewise.results.model import Cell, Column, Paragraph, Part, Section, Table
+from tiewise.results.model import Cell, Column, Hint, Part, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import MAX_NAMED, MISSING, count_noun, format_level, format_ranks, spell_option
+from tiewise.results.wording import MAX_NAMED, MISSING, count_noun, format_level, format_ranks
 
 if TYPE_CHECKING:
     from tiewise.analysis.leaderboard_result import Leaderboard
@@ -29,15 +29,14 @@ def leaderboard_section(found: Leaderboard, view: View) -> Section:
     systems, collections = count_noun(len(found.systems), "system"), count_noun(len(found.collections), "collection")
     groups = f" in {count_noun(len(found.groups), 'group')}" * found._is_grouped
     parts: list[Part] = [_system_table(found, view), found.sentence]
+    notes, more = found.notes, 0 if view.explain else max(len(found.notes) - MAX_NAMED, 0)
     if view.explain:
         units = "groups" if groups else "collections"
         parts += ["", LEGEND.format(units=units, level=format_level(found.confidence)), *_cell_tables(found, view)]
     else:
-        parts.append(Paragraph(f"How to read this, every cell: {spell_option('explain')}", "dim"))
-    notes = found.notes
-    if not view.explain and len(notes) > MAX_NAMED:
-        more = len(notes) - MAX_NAMED
-        notes = (*notes[:MAX_NAMED], f"{count_noun(more, 'more note')}: {spell_option('explain')}")
+        parts.append(Hint.explain("every cell", *["all notes"] * bool(more)))
+    if more:
+        notes = (*notes[:MAX_NAMED], f"{count_noun(more, 'more note')}.")
     return Section(parts, f"{found.measure} · {collections}{groups} · {systems}", notes)
 
 

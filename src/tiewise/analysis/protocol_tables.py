@@ -14,7 +14,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.results.estimates import is_wide
 from tiewise.results.latex import fits_page
-from tiewise.results.model import BEST, CUT, Cell, Column, Paragraph, Section, Table
+from tiewise.results.model import BEST, CUT, Cell, Column, Hint, Paragraph, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import MISSING, THREE, NumberFormat, count_noun, format_percent, join_names, spell_option
 from tiewise.ties.orders import ORDER_NAMES
@@ -30,10 +30,10 @@ POINTS = NumberFormat(2, leading_zero=False, factor=100)
 def protocol_section(found: Protocol, numbers: NumberFormat, view: View) -> Section:
     """A table for each measure, or one of similarity without judgments, and the sentences below."""
     tables = [_table(found, measure, numbers, view) for measure in found.measures or [None]]
-    said = [describe_protocol(found, numbers)]
+    said = [Paragraph(sentence) for sentence in [describe_protocol(found, numbers)] if sentence]
     if found.measures and found.max_loss is None and len(found.rows) > 1:
-        said.append(f"For a choice add {spell_option('max_loss', 0.01)}.")
-    return Section([*tables, *map(Paragraph, filter(None, said))], "", found.notes)
+        said.append(Hint(f"For a choice add {spell_option('max_loss', 0.01)}."))
+    return Section([*tables, *said], "", found.notes)
 
 
 def _table(found: Protocol, measure: Measure | None, numbers: NumberFormat, view: View) -> Table:

@@ -122,7 +122,8 @@ class Reports(Result, dict[str, Report]):
             table = self._table(view, by_measure=True)
         sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
         again = [report.rerun_sentence for report in self.values()] if view.summary else []
-        parts: list[Part] = [replace(table, notes=tuple(self._legend(table))), *filter(None, [sentence, *again])]
+        table = replace(table, notes=tuple(self._legend(table)), hint=_two_runs())
+        parts: list[Part] = [table, *filter(None, [sentence, *again])]
         if view.explain:
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
             known = {name: report for name, report in self.items() if report._knows_tools}  # not of tie groups
@@ -149,7 +150,7 @@ class Reports(Result, dict[str, Report]):
     def _legend(self, table: Table) -> Iterator[str]:
         names, words = {column.name for column in table.columns}, []
         if "ci" in names:
-            words.append(f"±95%: other queries (two runs: {spell_command('compare')})")
+            words.append(f"±95%: other queries{_two_runs()}")
         if "ties" in names and any(str(value) != "same" for value in table.values("ties")):
             words.append("by tie order: lowest – highest")
         if "rerun" in names:
@@ -208,6 +209,11 @@ class Reports(Result, dict[str, Report]):
     def _document(self, view: View) -> dict[str, Any]:
         runs = [{"name": name, **report._to_dict(view)} for name, report in self.items()]
         return runs[0] if len(runs) == 1 else {"runs": runs}
+
+
+def _two_runs() -> str:
+    """What to ask instead of comparing the intervals of two runs."""
+    return f" (two runs: {spell_command('compare')})"
 
 
 def iterate_queries(report: Report, view: View) -> Iterator[tuple[str, bool, dict[Measure, Estimate]]]:

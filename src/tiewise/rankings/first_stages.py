@@ -36,7 +36,7 @@ from tiewise.rankings.ranking import Ranking, check_depth
 from tiewise.rankings.weights import Weights, check_phi
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
-from tiewise.results.model import Column, Paragraph, Part, Rows, Section, Table
+from tiewise.results.model import Column, Hint, Paragraph, Part, Rows, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import (
     MIN_WIDTH,
@@ -45,7 +45,6 @@ from tiewise.results.wording import (
     count_noun,
     cut_lists_note,
     join_names,
-    spell_option,
 )
 from tiewise.ties.pairs import PairGroups, RankedLists
 
@@ -300,7 +299,7 @@ class Stages(Result):
             first = "the reference" if self.recall_at is None else f"the reference's first {self.recall_at:,} documents"
             parts += ["", Paragraph(EXPLANATION.format(first), "dim")]
         else:
-            parts.append(Paragraph(f"How to read this: {spell_option('explain')}", "dim"))
+            parts.append(Hint.explain())
         source = self._sources[0]
         reference = Path(source.path).name if source else "the reference"
         queries = count_noun(len(self.queries), "query", "queries")

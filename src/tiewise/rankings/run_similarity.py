@@ -32,7 +32,7 @@ from tiewise.rankings.ranking import Edge, check_depth, cut_mask
 from tiewise.rankings.weights import Weights
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
-from tiewise.results.model import Cell, Column, Paragraph, Section, Table
+from tiewise.results.model import Cell, Column, Hint, Paragraph, Section, Table
 from tiewise.results.model import Part as SectionPart
 from tiewise.results.view import View
 from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, spell_option
@@ -244,7 +244,7 @@ class Similarity(Result):
             parts.append(Table(columns, list(QUESTIONS.items()), title="Which measure fits which question"))
         else:
             more = "ranges by tie order" if is_matrix else "which measure to use"
-            parts.append(Paragraph(f"How to read this, {more}: {spell_option('explain')}", "dim"))
+            parts.append(Hint.explain(more))
         return Section(parts, f"{self.measure} · {self._n_queries}", self.notes)
 
     def _records(self, view: View) -> Table:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
-from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Paragraph, Part, Section, Table
+from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Hint, Paragraph, Part, Section, Table
 from tiewise.results.wording import MINUS, MISSING, add_zeros, escape_controls
 
 _SPECIAL = {
@@ -71,7 +71,7 @@ def render_latex(section: Section) -> str:
 def _comments(part: Part) -> Iterator[str]:
     if isinstance(part, Code):
         yield from (f"  {use}: {line}" for use, line in part.lines.items())
-    elif not isinstance(part, Table):
+    elif not isinstance(part, (Table, Hint)):
         yield part.text if isinstance(part, Paragraph) else part
 
 
@@ -87,7 +87,7 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     yield rf"\sisetup{{{_NUMBERS}}}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest").replace(f"{BEST} chosen", "Bold: chosen")
-        for text in (title, table.title, *table.notes)
+        for text in (title, table.title, *table.document_notes)
         if text
     )
     caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from tiewise.results.model import Cell, Code, Paragraph, Part, Section, Table
+from tiewise.results.model import Cell, Code, Hint, Paragraph, Part, Section, Table
 from tiewise.results.wording import escape_controls
 
 
@@ -21,11 +21,11 @@ def _blocks(part: Part) -> Iterator[str]:
     if isinstance(part, Table):
         yield f"{_escape(part.title)}:" if part.title else ""
         yield "\n".join(f"| {' | '.join(line)} |" for line in _lines(part.without_bars()))
-        yield from map(_escape, part.notes)
+        yield from map(_escape, part.document_notes)
     elif isinstance(part, Code):
         lines = (f"# for {use}\n{line}\n" for use, line in part.lines.items())
         yield f"```python\n{''.join(lines)}```"
-    else:
+    elif not isinstance(part, Hint):
         yield _escape(part.text if isinstance(part, Paragraph) else part)
 
 

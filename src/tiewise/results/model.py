@@ -18,7 +18,7 @@ import numpy as np
 from tiewise.errors import InputError
 from tiewise.results.base import Result
 from tiewise.results.view import View
-from tiewise.results.wording import format_value
+from tiewise.results.wording import format_value, spell_option
 
 MAX_ROWS, PREVIEW_ROWS = 30, 10  #: the most rows that a notebook shows of a result, and of data
 BLOCK_ROWS = 8192  #: the most rows that programs get at a time
@@ -138,6 +138,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     title: str = ""
     notes: tuple[str, ...] = ()  #: a legend, footnotes
+    hint: str = ""  #: words of the notes that tell how to ask for more: see `Hint`
     bar_legend: str = ""  #: what the bars mean, for formats that draw them
     summary: frozenset[int] = frozenset()  #: rows that are set off by rules, such as a mean
     total: int | None = None  #: the number of all rows, where `rows` holds only the first
@@ -256,6 +257,15 @@ class Table:
         """The same table without some columns, by name."""
         return self.take_columns(place for place, column in enumerate(self.columns) if column.name not in names)
 
+    @property
+    def document_notes(self) -> list[str]:
+        """The notes without the hint.
+
+        >>> Table((), [], notes=("±: other queries (two runs: compare)",), hint=" (two runs: compare)").document_notes
+        ['±: other queries']
+        """
+        return [note.replace(self.hint, "") if self.hint else note for note in self.notes]
+
     def without_bars(self) -> Table:
         """The same table without columns of bars, for formats that cannot draw."""
         drawn = {place for row in self.rows for place, value in enumerate(row) if isinstance(value, Bar)}
@@ -289,6 +299,19 @@ class Paragraph:
 
     text: str
     style: Style = ""
+
+
+class Hint(Paragraph):
+    """How to ask for more: a terminal and a notebook show it; documents (Markdown, LaTeX) do not."""
+
+    @classmethod
+    def explain(cls, *more: str) -> Hint:
+        """The hint that `explain` tells how to read a result, and shows more.
+
+        >>> Hint.explain("every tool").text
+        'How to read this, every tool: explain=True'
+        """
+        return cls(f"{', '.join(('How to read this', *more))}: {spell_option('explain')}", "dim")
 
 
 @dataclass(frozen=True)

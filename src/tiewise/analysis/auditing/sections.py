@@ -17,7 +17,7 @@ from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
 from tiewise.results.estimates import STATISTICS, drop_empty, shows_ties, statistic_cells, statistic_columns
-from tiewise.results.model import Code, Column, Paragraph, Part, Section, Style, Table, columns_of
+from tiewise.results.model import Code, Column, Hint, Paragraph, Part, Section, Style, Table, columns_of
 from tiewise.results.view import View
 from tiewise.results.wording import (
     capitalize_first,
@@ -84,7 +84,7 @@ class Audits(Result, dict[str, Audit]):
         name, gravest = max(self.items(), key=lambda one: _rank(one[1]))
         parts: list[Part] = [self._overview(gravest, view), Paragraph(_sentence(name, gravest), _style(gravest))]
         if not view.explain:
-            parts.append(f"How to read this, each run's cause and remedy: {spell_option('explain')}")
+            parts.append(Hint.explain("each run's cause and remedy"))
         else:
             for name, audit in self.items():
                 parts += ["", Paragraph(name, "bold"), *_OneAudit(name, audit, view).answer()]
@@ -168,9 +168,8 @@ class _OneAudit:
     def section(self) -> Section:
         audit = self.audit
         counts = (count_noun(audit.queries, "query", "queries"), count_noun(audit.rows, "row"))
-        hint = f"How to read this, tie groups, every tool: {spell_option('explain')}"
         legend = Paragraph(EXPLANATION.format(_order(audit) or "a tool"), "dim")
-        rest = ["", *self.details(), "", legend] if self.view.explain else [hint]
+        rest = ["", *self.details(), "", legend] if self.view.explain else [Hint.explain("tie groups", "every tool")]
         return Section([*self.answer(), *rest], " · ".join(filter(None, (self.name, *counts))), audit.notes)
 
     def answer(self) -> list[Part]:

@@ -19,7 +19,7 @@ from tiewise.analysis.simultaneous import level
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import tool_for
 from tiewise.results.estimates import format_measured, format_statistic, format_ties, is_wide
-from tiewise.results.model import CUT, Cell, Column, Paragraph, Part, Section, Table, columns_of
+from tiewise.results.model import CUT, Cell, Column, Hint, Paragraph, Part, Section, Table, columns_of
 from tiewise.results.view import View
 from tiewise.results.wording import (
     MAX_NAMED,
@@ -31,7 +31,6 @@ from tiewise.results.wording import (
     format_level,
     format_ranks,
     join_names,
-    spell_option,
 )
 
 if TYPE_CHECKING:
@@ -68,8 +67,7 @@ def comparison_section(compared: Compared, view: View) -> Section:
     if view.explain:
         parts += ["", (_legend_of_ranking if several else _legend_of_pair)(compared), *_explain(compared, view)]
     else:
-        pairs = "all pairs, " if several else ""
-        parts.append(Paragraph(f"How to read this, {pairs}every tool: {spell_option('explain')}", "dim"))
+        parts.append(Hint.explain(*["all pairs"] * several, "every tool"))
     return Section(parts, title, compared.notes)
 
 
