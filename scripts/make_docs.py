@@ -3,21 +3,23 @@
     python scripts/make_docs.py            write what has changed
     python scripts/make_docs.py --check    say what has changed and fail; nothing is written
 
-`docs/measures.md` comes from the registry, `docs/cli.md` from the commands, `docs/json.md` from the columns of results,
-and `docs/speed.md` from the results of the benchmarks. In pages written by hand, what stands between
+`docs/cli.md` comes from the commands, `docs/api.md` from docstrings, `docs/json.md` from the columns of results, and
+`docs/speed.md` from the results of the benchmarks. In pages written by hand, what stands between
 ``<!-- made: NAME -->`` and ``<!-- end -->`` is replaced. The tests fail if a page differs from what this gives.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import inspect
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -40,7 +42,8 @@ from tiewise.analysis.report_tables import REPORT_COLUMNS
 from tiewise.analysis.settings import SWITCHES
 from tiewise.analysis.tool_settings import FLAGS
 from tiewise.analysis.tool_values import TOOL_COLUMNS
-from tiewise.cli.command import FEW_OPTIONS, SHORT, Argument, Option
+from tiewise.cli.command import Argument, Option
+from tiewise.cli.options import MEASURE_HELP
 from tiewise.cli.program import COMMANDS, all_commands, app
 from tiewise.metrics import catalogue
 from tiewise.metrics.tool_rules import TOOLS, Rule
@@ -75,7 +78,7 @@ def page_list() -> str:
         "",
         "> How far a retrieval score can be trusted: exact nDCG, MRR, MAP, recall and others under ties.",
     ]
-    for group, title, name in re.findall(r"^  - (.+):$|^      - (?:(.+): )?([\w/-]+)\.md$", pages, re.M):
+    for group, title, name in re.findall(r"^  - (.+):$|^ {6,}- (?:(.+): )?([\w/-]+)\.md$", pages, re.M):
         if group:
             lines += ["", f"## {group}", ""]
             continue
@@ -136,8 +139,8 @@ RANKING_COLUMNS = {
     "rank": "the rank by expected value; equal values share a rank",
     "system": "the name of the run",
     "expected": "its expected value over the queries compared",
-    "minimum": "its lowest value over the orders of ties",
-    "maximum": "its highest",
+    "minimum": "the lowest value that an order of the tied documents can give",
+    "maximum": "the highest",
     "oblivious": "its value as the tool prints it that `--oblivious` names",
     "difference": "its expected value minus that of the best, or of the baseline; empty for these",
     "ci_low": "the interval of the difference: all intervals of the comparison hold together; its lower end",
@@ -161,7 +164,7 @@ PROTOCOL_KEYS = {
     "choice": "the row to take",
     "sentence": "what the table says",
     "notes": "what a reader should know",
-    "rows": "the columns above",
+    "rows": "the columns below",
 }
 
 #: What each schema is printed by, its keys in JSON and its columns.
@@ -192,53 +195,45 @@ SCHEMAS: dict[str, tuple[str, dict[str, str], dict[str, dict[str, str]]]] = {
 
 
 def schemas_page() -> str:
-    """The keys of JSON and the columns of every result."""
-    parts = [MADE, SCHEMAS_HEAD]
+    """The keys of JSON and the columns of every result; what several have is described once."""
+    results = [
+        dict.fromkeys(item for some in (keys, *columns.values()) for item in some.items())
+        for _, keys, columns in SCHEMAS.values()
+    ]
+    counts = Counter(item for result in results for item in result)
+    most = {item[0]: item for item in sorted(counts, key=lambda item: counts[item])}
+    shared = dict(item for item in counts if counts[item] > 1 and most[item[0]] == item)
+    parts = [MADE, SCHEMAS_HEAD, "## What several results have\n", names_table("key or column", shared)]
     for name, (printed, keys, columns) in SCHEMAS.items():
         parts.append(f"## {name}\n\n{printed}. The schema is `tiewise/{name}/1`.\n")
-        parts.append(table(("key of JSON", "holds"), [(f"`{key}`", cell(what)) for key, what in keys.items()]))
+        own = {key: what for key, what in keys.items() if shared.get(key) != what}
+        also = [f"`{key}`" for key in keys if key not in own]
+        parts += [names_table("key of JSON", own)] + [f"Also {', '.join(also)}.\n"] * bool(also)
         for title, some in columns.items():
+            rest = {key: what for key, what in some.items() if (shared | keys).get(key) != what}
             parts += [f"Columns of {title}:\n"] * bool(title)
-            parts.append(table(("column", "holds"), [(f"`{key}`", cell(what)) for key, what in some.items()]))
+            parts += [names_table("column", rest)] if rest else []
+            parts += [f"In their order: {' '.join(f'`{key}`' for key in some)}.\n"] * (rest != some)
     return "\n".join(parts)
 
 
+#: What the second of two neighbours says, such as `ci_low` and `ci_high`: they share a row.
+SECONDS = ("the highest", "its upper end", "the last")
+
+
+def names_table(head: str, names: dict[str, str]) -> str:
+    """A table of keys or columns."""
+    rows = list[tuple[str, str]]()
+    for name, what in names.items():
+        if what in SECONDS and rows:
+            before, first = rows.pop()
+            rows.append((f"{before}, `{name}`", f"{first}; {what}"))
+        else:
+            rows.append((f"`{name}`", cell(what)))
+    return table((head, "holds"), rows)
+
+
 # -- measures -------------------------------------------------------------------------------------------------
-
-MEASURES_HEAD = """# Measures
-
-A measure is a value. `P(rel=2)@10` is Python code, a name on the command line, a key of the report and the title of a
-column. Parameters are in brackets; `@` sets the cutoff. The result is an
-[estimate](tutorial.md#what-an-estimate-holds) over all orders of the tied documents. The examples use
-[ranking notation](tutorial.md#ranking-notation): digits are labels, `-` is an unjudged document, brackets enclose tied
-documents, and documents after `|` were judged but not retrieved. For [diversity](diversity.md), letters are subtopics.
-
-```python
->>> from tiewise import *
->>> P(rel=2) @ 10 == parse("P(rel=2)@10")
-True
-```
-
-Definitions that all of them share:
-
-* A judged document is relevant if its label is at least `rel`. The default is 1; with 0 all labels from 0 on are
-  relevant, as with `trec_eval -l 0`. Labels may be fractions. N₊ is the number of relevant documents among all judged
-  ones, retrieved or not.
-* Unjudged documents and those with a negative label have gain 0 and are never relevant. Bpref ignores both;
-  `judged_only` (`-J`) removes both from the lists, as trec_eval does; Judged counts negative labels as judged.
-* `judged_only=True` is a parameter of every measure: `nDCG(judged_only=True)@10` removes them for this measure alone.
-* Without a cutoff the whole list counts. A cutoff beyond the list's end is allowed: P@k still divides by k.
-* If a divisor is 0, as without a relevant document, the value is 0; `no_relevant="skip"` leaves such queries out.
-
-[Theory](theory.md) derives expectation, extremes and standard deviation from these definitions.
-"""
-
-SPELLINGS_HEAD = """## Spellings
-
-You can use the names of other tools, in upper or lower case. `hits` is a count; `hit_rate` and `Success` are 0 or 1.
-`nDCG@5,10` means `nDCG@5` and `nDCG@10`; where only one measure is allowed, it is an error. [Tools](tools.md) lists
-names that mean something else in a tool.
-"""
 
 #: Spellings of other tools, to show what becomes of them.
 SPELLINGS = {
@@ -252,46 +247,77 @@ SPELLINGS = {
 }
 
 
-#: Where our own measures are defined: those that plugins bring are no part of the page.
+DIVERSITY, TWO_RANKINGS = "diversity", "two rankings"  #: families with a section of their own
+LARGE = 1e99  #: a bound from here on is only one of float64
+#: Where our own measures are defined: those that plugins bring are not part of the page.
 MODULES = (catalogue.__name__, pair_measures.__name__)
 
 
-def measures_page() -> str:
-    """The page of all measures, from their own documentation."""
-    known = {name: one for name, one in tw.measures().items() if type(one).__module__.startswith(MODULES)}
-    index = [(f"[{name}](#{name.lower()}){'@k' * one.takes_cutoff}", one.summary) for name, one in known.items()]
-    spelled = [
-        (tool, f"`{word}`", code(tw.parse_all(word))) for tool, words in SPELLINGS.items() for word in words.split()
-    ]
-    return "\n".join(
-        [
-            MADE,
-            MEASURES_HEAD,
-            table(("measure", "what it is"), index),
-            *(measure_section(one) for one in known.values()),
-            SPELLINGS_HEAD,
-            table(("tool", "written", "read as"), spelled),
-        ]
+def known_measures() -> dict[str, tw.Measure]:
+    """Our own measures by name, without those of plugins."""
+    return {name: one for name, one in tw.measures().items() if type(one).__module__.startswith(MODULES)}
+
+
+def families() -> dict[str, list[str]]:
+    """The names of measures by family, in the order of the registry."""
+    known = known_measures()
+    found = {family: [name for name in known if name in names] for family, names in catalogue.FAMILIES.items()}
+    return found | {TWO_RANKINGS: [name for name, one in known.items() if one.compares]}
+
+
+def measure_list() -> str:
+    """All measures by family, each with a link."""
+    known = known_measures()
+    linked = (
+        (family, " · ".join(f"[{name}](#{name.lower()}){'@k' * known[name].takes_cutoff}" for name in names))
+        for family, names in families().items()
     )
+    return table(("family", "measures"), linked)
+
+
+def one_ranking() -> str:
+    """The measures of a run against ordinary judgments, by family."""
+    return "\n".join(
+        f"## {family[0].upper()}{family[1:]}\n\n{sections(family)}"
+        for family in families()
+        if family not in (DIVERSITY, TWO_RANKINGS)
+    )
+
+
+def sections(family: str) -> str:
+    """The measures of one family."""
+    known = known_measures()
+    return "\n".join(measure_section(known[name]) for name in families()[family])
+
+
+def spellings() -> str:
+    """What becomes of the names of other tools."""
+    read = {tool: [(word, code(tw.parse_all(word))) for word in words.split()] for tool, words in SPELLINGS.items()}
+    rows = [(tool, ", ".join(f"`{word}` ({meant})" for word, meant in some)) for tool, some in read.items()]
+    return table(("tool", "name (read as)"), rows)
 
 
 def measure_section(one: tw.Measure) -> str:
     """What there is to say about one measure."""
     prose, _, example = (inspect.getdoc(type(one)) or "").partition(">>> ")
-    parts = [f"## {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n"]
+    facts = ["With or without a cutoff." if one.takes_cutoff else "No cutoff."]
     if one.params:
-        rows = [(f"`{name}`", f"`{spelled(one.default)}`", allowed(one)) for name, one in one.params.items()]
-        parts.append(table(("parameter", "default", "may be"), rows))
-    facts = ["With or without a cutoff." if one.takes_cutoff else "Takes no cutoff."]
-    if one.compares:
-        facts.append("Between two rankings: for `similarity`, not for `evaluate` ([more](rankings.md)).")
-    if one.needs_subtopics:
-        facts.append("Needs judgments for subtopics ([more](diversity.md)).")
+        facts.append(f"Parameters: {', '.join(parameter(name, param) for name, param in one.params.items())}.")
     if one.total:
         facts.append("Added up over queries, not averaged.")
     if one.aliases:
         facts.append("Also " + ", ".join(f"`{alias.replace(':', '` with `')}`" for alias in one.aliases) + ".")
-    return "\n".join([*parts, " ".join(facts) + "\n"])
+    return "\n".join(
+        [f"### {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n", f"{' '.join(facts)}\n"]
+    )
+
+
+def parameter(name: str, param: Any) -> str:
+    """A parameter with its default and what else it may be; `rel` is the same in all measures."""
+    if (name, param.default) == ("rel", 1):
+        return "`rel`"
+    more = allowed(param)
+    return f"`{name}={spelled(param.default)}`" + f" ({more})" * bool(more)
 
 
 def spelled(value: object) -> str:
@@ -302,26 +328,25 @@ def spelled(value: object) -> str:
 
 
 def allowed(param: Any) -> str:
-    """What a parameter may be, in words."""
+    """What else than its default a parameter may be, in words."""
     if isinstance(param.default, bool):
-        return "`True` or `False`"
+        return f"or `{not param.default}`"
     if param.choices:
-        return ", ".join(f'`"{choice}"`' for choice in param.choices)
+        return "or " + ", ".join(f'`"{choice}"`' for choice in param.choices if choice != param.default)
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
-    bounds += [f"below {param.below:g}"] * (not math.isinf(param.below))
+    bounds += [f"below {param.below:g}"] * (not math.isinf(param.below) and param.below < LARGE)
     to = "on" if math.isinf(param.most) else f"to {param.most:g}"
     bounds += [f"from {param.least:g} {to}"] * (not math.isinf(param.least))
-    return " ".join(["a number", " and ".join(bounds)]).strip()
+    return ", ".join(bounds)
 
 
 # -- command line ---------------------------------------------------------------------------------------------
 
 CLI_HEAD = """# Command line
 
-Every command, argument and option; `-h` or `--help` shows them too. The [tutorial](tutorial.md) uses them,
-[formats](formats.md) lists what is read and written. `tiewise --install-completion` installs completion of commands,
-options and measures for your shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files;
-`tiewise demo --write example` writes some to try.
+Every command, argument and option, as `--help` shows them. `tiewise --install-completion` completes commands, options
+and measures in your shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files; `tiewise demo
+--write example` writes some to try. [Formats](formats.md) lists what is read and written.
 
 | exit code | meaning |
 |---|---|
@@ -331,36 +356,95 @@ options and measures for your shell. In the examples, `qrels.txt`, `run.trec` an
 """
 
 
+SHARED_HEAD = """## Shared options
+
+What several commands have is described here once.
+"""
+
+
+class OptionRow(NamedTuple):
+    """An option in the tables of a command."""
+
+    group: str
+    name: str  #: the last of its names, such as ``--measure``
+    spelled: str  #: all names and the value
+    text: str
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Options with one key are the same."""
+        return self.spelled, self.text
+
+
 def cli_page() -> str:
     """The page of all commands, from the commands themselves."""
     commands: dict[str, Any] = all_commands()
+    rows = {name: command_rows(name, command) for name, command in commands.items()}
+    shared = shared_rows([some for name, some in rows.items() if not is_protocol(name)])
+    in_protocol = shared_rows([some for name, some in rows.items() if is_protocol(name)])
     index = [(f"[`{name}`](#tiewise-{name})", summary) for name, summary in COMMANDS.items()]
-    parts = [MADE, CLI_HEAD, command_section("tiewise", app), table(("command", ""), index)]
-    parts += [command_section(f"tiewise {name}", command) for name, command in commands.items()]
+    parts = [MADE, CLI_HEAD, table(("command", ""), index), command_section("tiewise", app, ())]
+    for name, command in commands.items():
+        parts.append(command_section(f"tiewise {name}", command, in_protocol if is_protocol(name) else shared))
+        if name == "protocol":
+            parts += ["Options of several of its commands:\n", table(("option", ""), [row.key for row in in_protocol])]
+    parts.append(SHARED_HEAD)
+    for group in dict.fromkeys(row.group for row in shared):
+        parts += [f"**{group}**\n", table(("option", ""), [row.key for row in shared if row.group == group])]
     return "\n".join(parts)
 
 
-def command_section(name: str, command: Any) -> str:
-    """Usage, help, arguments, options and examples of one command."""
+def is_protocol(name: str) -> bool:
+    """Whether it is a command of ``tiewise protocol``."""
+    return name.startswith("protocol ")
+
+
+def command_rows(name: str, command: Any) -> list[OptionRow]:
+    """The options of a command."""
+    context = click.Context(command, info_name=name, **app.context_settings)
+    found = [one for one in command.params if isinstance(one, Option)]
+    return [OptionRow(one.group, one.opts[-1], option_name(one, context), option_help(one)) for one in found]
+
+
+def shared_rows(commands: Sequence[Sequence[OptionRow]]) -> list[OptionRow]:
+    """The options that several commands have, each with the help that most of them show."""
+    rows = [replace_measures(row, MEASURE_HELP) for some in commands for row in some]
+    counts = Counter(row.key for row in rows)
+    most = {row.name: row for row in sorted(rows, key=lambda row: counts[row.key])}
+    return [most[name] for name in dict.fromkeys(row.name for row in rows) if counts[most[name].key] > 1]
+
+
+def replace_measures(row: OptionRow, words: str) -> OptionRow:
+    """The ``--measure`` of a command: for the shared help, words, and its own remark and default."""
+    if not row.text.startswith(plain(MEASURE_HELP)):
+        return row
+    return row._replace(text=words if words == MEASURE_HELP else words + row.text.removeprefix(plain(MEASURE_HELP)))
+
+
+def command_section(name: str, command: Any, shared: Sequence[OptionRow]) -> str:
+    """Usage, help, arguments, options and examples of one command; shared options are only named."""
     context = click.Context(command, info_name=name, **app.context_settings)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
-    arguments = [(f"`{one.metavar}`", cell(one.description)) for one in command.params if isinstance(one, Argument)]
-    if arguments:
+    if arguments := [
+        (f"`{one.metavar}`", cell(one.description)) for one in command.params if isinstance(one, Argument)
+    ]:
         parts.append(table(("argument", ""), arguments))
-    options = [one for one in command.params if isinstance(one, Option)]
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for one in options:
-        rows = groups.setdefault("" if len(options) <= FEW_OPTIONS or one.group == SHORT else one.group, [])
-        name, text = option_name(one, context), option_help(one)
-        if rows and rows[-1][1] == text:  # help shows them on one line too
-            name = f"{rows.pop()[0]}; {name}"
-        rows.append((name, text))
-    for group, rows in groups.items():
-        parts += [f"**{group}**\n"] * bool(group)
-        parts.append(table(("option", ""), rows))
+    known, named, own = {row.key for row in shared}, list[str](), list[tuple[str, str]]()
+    for row in command_rows(name, command):
+        if row.key in known:
+            named.append(row.name)
+            continue
+        spelled, text = replace_measures(row, "[Measures](#shared-options).").key
+        if own and own[-1][1] == text:  # help shows them on one line too
+            spelled = f"{own.pop()[0]}; {spelled}"
+        own.append((spelled, text))
+    parts += [table(("option", ""), own)] if own else []
+    if named:
+        where = "tiewise-protocol" if is_protocol(name.removeprefix("tiewise ")) else "shared-options"
+        parts.append(f"[Shared options](#{where}): {code(named)}.\n")
     if examples := getattr(command, "examples", ()):
-        parts.append("\n".join(["Examples:\n", "```sh", *examples, "```\n"]))
+        parts.append("\n".join(["```sh", *examples, "```\n"]))
     return "\n".join(parts)
 
 
@@ -378,6 +462,146 @@ def option_name(param: Option, context: click.Context) -> str:
 def option_help(param: Option) -> str:
     """What an option does, and its default."""
     return cell(plain(param.help) + (f" Default: {plain(param.default_note)}." if param.default_note else ""))
+
+
+# -- Python ---------------------------------------------------------------------------------------------------
+
+API_HEAD = """# Python reference
+
+The public names of `tiewise`, by task. The site shows signatures and docstrings below each table; elsewhere
+`help(tw.evaluate)` does. Measures have a [page of their own](measures.md); the [tutorial](tutorial.md) shows how all of
+it is used.
+"""
+
+#: Where the public names are defined, in the order of the page.
+API = {
+    "Evaluate": [
+        "tiewise.analysis.evaluating.evaluate",
+        "tiewise.scoring.labelled_scores.evaluate_scores",
+        "tiewise.analysis.reports.Report",
+        "tiewise.analysis.reports.Provenance",
+        "tiewise.metrics.estimate.Estimate",
+        "tiewise.metrics.estimate.Estimates",
+        "tiewise.metrics.noise.Rerun",
+        "tiewise.metrics.noise.Noise",
+        "tiewise.metrics.estimate.Bounds",
+    ],
+    "Compare, audit, HTML page": [
+        "tiewise.analysis.comparison.comparing.compare",
+        "tiewise.analysis.comparison.comparing.Compared",
+        "tiewise.analysis.comparison.pair.PairComparison",
+        "tiewise.analysis.leaderboards.leaderboard",
+        "tiewise.analysis.leaderboard_result.Leaderboard",
+        "tiewise.analysis.number_causes.why",
+        "tiewise.analysis.causes.Why",
+        "tiewise.analysis.causes.Cause",
+        "tiewise.analysis.auditing.audit",
+        "tiewise.analysis.auditing.Audit",
+        "tiewise.analysis.rerun.score_noise",
+        "tiewise.analysis.rerun.ScoreNoise",
+        "tiewise.analysis.unjudged_bounds.unjudged",
+        "tiewise.analysis.unjudged_bounds.Unjudged",
+        "tiewise.page.write_page",
+    ],
+    "Runs and judgments": [
+        "tiewise.data.runs.Run",
+        "tiewise.data.judgments.Qrels",
+        "tiewise.io.read_run",
+        "tiewise.io.read_qrels",
+        "tiewise.io.write_run",
+        "tiewise.io.write_qrels",
+    ],
+    "Tie groups": [
+        "tiewise.ties.TieGroups",
+        "tiewise.ties.tie_groups",
+        "tiewise.ties.judged_scores",
+        "tiewise.ties.break_ties",
+        "tiewise.ties.notation",
+    ],
+    "Measures": [
+        "tiewise.metrics.names.measure",
+        "tiewise.metrics.names.measures",
+        "tiewise.metrics.names.parse",
+        "tiewise.metrics.names.parse_all",
+        "tiewise.metrics.definition.Measure",
+        "tiewise.metrics.definition.ListMeasure",
+        "tiewise.metrics.definition.param",
+    ],
+    "Sets and rankings": [
+        "tiewise.rankings.ranking.Ranking",
+        "tiewise.rankings.rank_biased.rbp",
+        "tiewise.rankings.rank_biased.rbr",
+        "tiewise.rankings.overlap.rbo",
+        "tiewise.rankings.overlap.rba",
+        "tiewise.rankings.overlap.med_rbp",
+        "tiewise.rankings.correlation.tau",
+        "tiewise.rankings.correlation.tau_ap",
+        "tiewise.rankings.run_similarity.similarity",
+        "tiewise.rankings.run_similarity.Similarity",
+        "tiewise.rankings.first_stages.stages",
+        "tiewise.rankings.first_stages.Stages",
+        "tiewise.rankings.rank_biased.precision",
+        "tiewise.rankings.rank_biased.recall",
+        "tiewise.rankings.rank_biased.precision_at",
+        "tiewise.rankings.rank_biased.recall_at",
+        "tiewise.rankings.weights.Weights",
+        "tiewise.rankings.weights.phi_for_discount",
+        "tiewise.rankings.weights.phi_for_reverse_rba",
+        "tiewise.rankings.weights.phi_for_weight",
+        "tiewise.rankings.weights.top_weight",
+    ],
+    "Protocol": [
+        "tiewise.analysis.protocols.protocol",
+        "tiewise.analysis.protocol_result.Protocol",
+        "tiewise.analysis.protocols.Row",
+        "tiewise.scoring.row_makers.vectors.vectors",
+        "tiewise.scoring.row_makers.logits.logits",
+        "tiewise.adapters.protocol_models.model",
+    ],
+    "Scoring": [
+        "tiewise.scoring",
+    ],
+    "Figures": [
+        "tiewise.figures",
+    ],
+    "Errors and warnings": [
+        "tiewise.errors.TiewiseError",
+        "tiewise.errors.InputError",
+        "tiewise.errors.MeasureError",
+        "tiewise.errors.MissingExtraError",
+        "tiewise.errors.TiewiseWarning",
+        "tiewise.errors.CutWarning",
+    ],
+}
+
+
+def api_page() -> str:
+    """The page of the public names. `site_hooks.py` turns the comments into signatures and docstrings."""
+    parts = [MADE, API_HEAD]
+    for title, paths in API.items():
+        rows = [
+            (f"`{path if inspect.ismodule(found) else found.__name__}`", summary(found))
+            for path, found in map(load, paths)
+        ]
+        parts += [
+            f"## {title}\n",
+            table(("name", ""), rows),
+            "\n\n".join(f"<!-- ::: {path} -->" for path in paths) + "\n",
+        ]
+    return "\n".join(parts)
+
+
+def load(path: str) -> tuple[str, Any]:
+    """A path, and what it names."""
+    module, _, name = path.rpartition(".")
+    parent = importlib.import_module(module)
+    return path, getattr(parent, name) if hasattr(parent, name) else importlib.import_module(path)
+
+
+def summary(found: Any) -> str:
+    """The first sentence of a docstring."""
+    text = " ".join((inspect.getdoc(found) or "").partition("\n\n")[0].split())
+    return cell(re.match(r".*?[.:](?= |$)|.*", text)[0].rstrip(":"))
 
 
 # -- parts of pages -------------------------------------------------------------------------------------------
@@ -466,10 +690,15 @@ def decimal(value: float | None) -> str:
     return f"{value:.3f}".removeprefix("0").rstrip("0").rstrip(".") or "0"
 
 
-PAGES = {"measures": measures_page, "cli": cli_page, "json": schemas_page}
+PAGES = {"api": api_page, "cli": cli_page, "json": schemas_page}
 
 PARTS: dict[str, Callable[[], str]] = {
     "constant-scorer": constant_scorer,
+    "measure-list": measure_list,
+    "measures": one_ranking,
+    "diversity-measures": lambda: sections(DIVERSITY),
+    "ranking-measures": lambda: sections(TWO_RANKINGS),
+    "spellings": spellings,
     "tool-rules": tool_rules,
     "causes": causes,
     "tool-definitions": tool_definitions,

@@ -20,7 +20,7 @@ def test_the_experiment_of_pyterrier():
     pytest.importorskip("ir_measures")
     from ir_measures import DefaultPipeline
 
-    page = (DOCS / "migrate-ir_measures.md").read_text(encoding="utf-8")
+    page = (DOCS / "migrate-python.md").read_text(encoding="utf-8")
     example = re.search(r"```python\n(import pandas as pd\nimport pyterrier.*?)```", page, re.DOTALL)
     found: dict = {}
     exec(example[1], found)

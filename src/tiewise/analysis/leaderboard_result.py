@@ -74,7 +74,7 @@ CELL_COLUMNS = {
     "system": "the name of the system",
     "expected": "the mean over queries and over all orders of ties; empty if the cell is missing",
     "standard_error": "of this mean, over queries; empty for one query",
-    "minimum": "the lowest value that an order of ties can give",
+    "minimum": "the lowest value that an order of the tied documents can give",
     "maximum": "the highest",
     "queries": "the number of queries",
 }

@@ -15,7 +15,7 @@ from tiewise.results.view import View
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines of tools.
 TOOL_COLUMNS = {
-    "run": "the name of the run",
+    "run": "the name of the run: its file's name without folder and suffix",
     "measure": "the measure in its canonical spelling",
     "tool": "a tool that reports this measure",
     "version": "the versions whose rule is meant",

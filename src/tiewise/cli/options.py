@@ -117,13 +117,18 @@ formats = apply_all(input_format, qrels_format, qrels_kind)
 # -- measures -----------------------------------------------------------------------------------------------------
 
 
+MEASURE_HELP = (
+    "Measures, separated by blanks or commas, as Tiewise, trec_eval, ir_measures, ranx or MTEB spell them: "
+    "nDCG@10,20 'P(rel=2)@5' ndcg_cut.5,10. `tiewise measures` lists all."
+)
+
+
 def measures(default: str = "nDCG@10 AP RR P@10 R@100", remark: str = "") -> Decorator:
     """``--measure``, whose help shows the default and the remark, ``--rel`` and ``--plugin``."""
     names = option(
         "-m, --measure NAMES",
         MEASURES,
-        "Measures, separated by blanks or commas, as Tiewise, trec_eval, ir_measures, ranx or MTEB spell them: "
-        f"nDCG@10,20 'P(rel=2)@5' ndcg_cut.5,10. `tiewise measures` lists all.{remark}",
+        f"{MEASURE_HELP}{remark}",
         into="measures",
         multiple=True,
         default_note=default,

@@ -55,7 +55,7 @@ ATOL = 1e-12  # smaller differences are rounding
 #: The columns of TSV, CSV and Parquet and the keys of `points` in JSON, as stable as those of ``tiewise evaluate``.
 STAGE_COLUMNS = {
     "system": "the name of the first stage: its file's name without folder and suffix",
-    "query": "the query's id, or `all` for the mean over the queries of the reference",
+    "query": "the query's id, or `all` for the mean over queries",
     "depth": "how many documents the first stage passes on; empty: the whole list",
     "phi": "the φ of rank-biased recall",
     "rbr_lower": "rank-biased recall if documents that the reference does not show come last in it: the value to "

@@ -51,7 +51,7 @@ SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score 
 SIMILARITY_COLUMNS = {
     "observed": "the name of one run",
     "reference": "the name of the run it is measured against; a symmetric measure has one row for the two",
-    "query": "the query's id, or `all` for the mean over the queries that all runs have",
+    "query": "the query's id, or `all` for the mean over queries",
     "expected": "the value to report, as a mean over the orders of ties: extrapolated (RBO), of the lists as they are "
     "(MED_RBP, tau, tau_ap), or the lower bound (RBR, RBA)",
     "minimum": "the lowest that an order of the tied documents can make of it",
