@@ -5,16 +5,13 @@ all further replicates lie in it or not. Averages are over the calibrations whos
 
 python -m experiments.rerun rounding VECTORS.safetensors QRELS        replicates by stochastic rounding of vectors
 python -m experiments.rerun logits TENSORS.safetensors               one model at batch sizes 16 and 128
-python -m experiments.rerun make QUERIES.jsonl DOCS.jsonl QRELS OUT   runs at several batch sizes (on CUDA: kernels)
-python -m experiments.rerun runs QRELS RUN...                         replicates that were made before
+python -m experiments.rerun scores QRELS SCORES.npz...                those of `experiments.rerun_kernels`
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +22,6 @@ import tiewise as tw
 MEASURES = ("nDCG@10", "RR@10", "AP", "P@5")
 STEPS = (2.0**-10, 2.0**-7, 2.0**-5)
 CANDIDATES, TWICE = 200, 20  # documents of a list, and queries scored twice
-#: Batch sizes, and on CUDA the kernels of attention, each of which makes one replicate.
-BATCHES, KERNELS = (128, 32, 8, 3, 1), ("math", "flash", "efficient", "cudnn")
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
@@ -43,9 +38,13 @@ def candidates(scores: np.ndarray, qrels: tw.Qrels) -> np.ndarray:
 
 def as_run(scores: np.ndarray, chosen: np.ndarray) -> tw.Run:
     """A run of these documents; ids are row numbers from 1 on, as in Cranfield."""
+    return list_run(np.take_along_axis(scores, chosen, axis=1), chosen)
+
+
+def list_run(scores: np.ndarray, chosen: np.ndarray) -> tw.Run:
+    """A run of lists of scores, (n_queries, n)."""
     n, width = chosen.shape
-    some = np.take_along_axis(scores, chosen, axis=1)
-    return tw.Run.from_columns(np.repeat(np.arange(n), width) + 1, chosen.ravel() + 1, some.ravel())
+    return tw.Run.from_columns(np.repeat(np.arange(n), width) + 1, chosen.ravel() + 1, scores.ravel())
 
 
 def rounded(vectors: np.ndarray, step: float, rng: np.random.Generator) -> np.ndarray:
@@ -53,11 +52,11 @@ def rounded(vectors: np.ndarray, step: float, rng: np.random.Generator) -> np.nd
     return np.floor(vectors / step + rng.random(vectors.shape)) * step
 
 
-def coverage(qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int, *, complete: bool) -> dict[str, Any]:
+def coverage(qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int) -> dict[str, Any]:
     """By measure: the share of other runs within the band, the share of bands refused, the std of a difference."""
     rng, values = np.random.default_rng(1), {}
     for place, run in enumerate(runs):
-        report = tw.evaluate(qrels, run, MEASURES, complete=complete)
+        report = tw.evaluate(qrels, run, MEASURES, complete=True)
         values[place] = [report[name].expected for name in MEASURES]
     table = np.array([values[place] for place in range(len(runs))])  # (n_runs, n_measures)
     held: dict[str, list[float]] = {name: [] for name in MEASURES}
@@ -65,7 +64,7 @@ def coverage(qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int, *, comp
         first, second = rng.choice(len(runs), 2, replace=False)
         few = rng.choice(np.array(qrels.queries), min(TWICE, len(qrels.queries)), replace=False).tolist()
         again = runs[second].select_queries(few)
-        report = tw.evaluate(qrels, runs[first], MEASURES, rerun=again, complete=complete, seed=number)
+        report = tw.evaluate(qrels, runs[first], MEASURES, rerun=again, complete=True, seed=number)
         others = np.delete(table, [first, second], axis=0)
         for column, name in enumerate(MEASURES):
             band = report[name].rerun
@@ -98,13 +97,17 @@ def of_rounding(options: argparse.Namespace) -> None:
         runs = []
         for _ in range(options.replicates):
             runs.append(as_run(rounded(queries, step, rng) @ rounded(docs, step, rng).T, chosen))
-        show(f"rounded to 2^{np.log2(step):.0f}", coverage(qrels, runs, options.calibrations, complete=True))
+        show(f"rounded to 2^{np.log2(step):.0f}", coverage(qrels, runs, options.calibrations))
 
 
-def of_runs(options: argparse.Namespace) -> None:
-    runs = [tw.read_run(path) for path in options.runs]
-    found = coverage(tw.read_qrels(options.qrels), runs, options.calibrations, complete=options.complete)
-    show(f"{len(runs)} runs", found)
+def of_scores(options: argparse.Namespace) -> None:
+    qrels = tw.read_qrels(options.qrels)
+    for path in options.scores:
+        found = dict(np.load(path))
+        chosen = found.pop("candidates").astype(int)
+        runs = [list_run(scores, chosen) for scores in found.values()]
+        same = len({scores.tobytes() for scores in found.values()})
+        show(f"{path.stem}: {len(runs)} replicates, {same} different", coverage(qrels, runs, options.calibrations))
 
 
 def of_logits(options: argparse.Namespace) -> None:
@@ -145,42 +148,6 @@ def of_logits(options: argparse.Namespace) -> None:
         show(f"{precision}, batch sizes 16 and 128", found)
 
 
-def make(options: argparse.Namespace) -> None:
-    """Vectors of the same model, once for each batch size and kernel, as runs."""
-    import torch
-    from sentence_transformers import SentenceTransformer
-    from torch.nn.attention import SDPBackend, sdpa_kernel
-
-    backends = {
-        "math": SDPBackend.MATH,
-        "flash": SDPBackend.FLASH_ATTENTION,
-        "efficient": SDPBackend.EFFICIENT_ATTENTION,
-        "cudnn": SDPBackend.CUDNN_ATTENTION,
-    }
-    texts = [
-        [json.loads(line)["text"] for line in Path(path).read_text().splitlines()]
-        for path in (options.queries, options.docs)
-    ]
-    dtype = getattr(torch, options.dtype)
-    model = SentenceTransformer(options.model, device=options.device, model_kwargs={"torch_dtype": dtype})
-    model.max_seq_length = options.tokens
-    qrels, chosen = tw.read_qrels(options.qrels), None
-    options.out.mkdir(parents=True, exist_ok=True)
-    for kernel in KERNELS if options.device == "cuda" else ("default",):
-        for batch in BATCHES:
-            try:
-                with nullcontext() if kernel == "default" else sdpa_kernel(backends[kernel]):
-                    both = [model.encode(one, batch_size=batch, convert_to_tensor=True) for one in texts]
-            except RuntimeError as error:  # a kernel that this model or device does not have
-                print(f"{kernel}, batch {batch}: {str(error).splitlines()[0]}")
-                continue
-            queries, docs = (unit(one.double().cpu().numpy()) for one in both)
-            scores = queries @ docs.T
-            chosen = candidates(scores, qrels) if chosen is None else chosen
-            tw.write_run(as_run(scores, chosen), options.out / f"{kernel}-{batch}.trec.gz")
-            print(f"{kernel}, batch {batch}: {scores.shape}", flush=True)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calibrations", type=int, default=24)
@@ -190,24 +157,13 @@ def main() -> None:
     rounding.add_argument("qrels")
     rounding.add_argument("--replicates", type=int, default=30)
     rounding.set_defaults(run=of_rounding)
-    made = commands.add_parser("runs")
-    made.add_argument("qrels")
-    made.add_argument("runs", nargs="+")
-    made.add_argument("--complete", action="store_true")
-    made.set_defaults(run=of_runs)
+    kernels = commands.add_parser("scores")
+    kernels.add_argument("qrels")
+    kernels.add_argument("scores", nargs="+", type=Path)
+    kernels.set_defaults(run=of_scores)
     logits = commands.add_parser("logits")
     logits.add_argument("tensors")
     logits.set_defaults(run=of_logits)
-    maker = commands.add_parser("make")
-    maker.add_argument("queries", help="JSON lines with a text each")
-    maker.add_argument("docs")
-    maker.add_argument("qrels")
-    maker.add_argument("out", type=Path)
-    maker.add_argument("--model", default="sentence-transformers/all-MiniLM-L6-v2")
-    maker.add_argument("--device", default="cpu")
-    maker.add_argument("--dtype", default="bfloat16")
-    maker.add_argument("--tokens", type=int, default=256)
-    maker.set_defaults(run=make)
     options = parser.parse_args()
     options.run(options)
 
