@@ -244,17 +244,18 @@ def test_a_monotone_second_run_gives_a_band_of_0():
 
 def test_ties_of_one_run_alone_are_noise():
     qrels, score = system(1)
-    coarse, fine = lists(np.round(score, 1)), lists(score)
-    for first, second in ((coarse, fine), (fine, coarse)):
-        found = tw.score_noise(first, second)
-        assert (found.reorders, found.ties_differ, found.moves) == (False, True, True)
-        assert found.std == pytest.approx(0.1 / math.sqrt(12) / math.sqrt(2), rel=0.1)  # of rounding, over √2
+    tenths = np.round(score, 1)
+    first, second = lists(tenths), lists(np.round(0.2 * np.floor(tenths / 0.2 + 0.01), 1))  # both have one decimal
+    for runs in ((first, second), (second, first)):
+        found = tw.score_noise(*runs)
+        assert (found.reorders, found.ties_differ, found.moves, found.coarser) == (False, True, True, None)
+        assert found.std == pytest.approx(0.05 / math.sqrt(2), rel=0.1)
         assert "vary by" in found.sentence
-    report = tw.evaluate(qrels, fine, "nDCG@10", rerun=coarse, complete=True)
-    band, other = report["nDCG@10"].rerun, tw.evaluate(qrels, coarse, "nDCG@10")["nDCG@10"].expected
+    report = tw.evaluate(qrels, first, "nDCG@10", rerun=second, complete=True)
+    band, other = report["nDCG@10"].rerun, tw.evaluate(qrels, second, "nDCG@10")["nDCG@10"].expected
     assert band.second == other != report["nDCG@10"].expected
     assert band.low < report["nDCG@10"].expected < band.high
-    same = tw.score_noise(coarse, lists(3 * np.round(score, 1)))
+    same = tw.score_noise(first, lists(3 * np.round(score, 1)))
     assert (same.ties_differ, same.moves, same.std) == (False, False, 0.0)
 
 
@@ -343,19 +344,54 @@ def test_measures_that_reach_the_end_of_cut_lists_have_no_band():
     assert tw.evaluate(qrels, first, "R@40", rerun=second, complete=True)["R@40"].rerun is not None
 
 
-def test_a_run_on_a_coarser_grid_than_the_second_has_no_band():
+def test_another_precision_is_no_rerun_in_either_direction():
     qrels, score = system(1)
-    coarse = lists(np.round(again(score, 0.01, 1), 2))
-    report = tw.evaluate(qrels, coarse, "P@5", rerun=lists(again(score, 0.01, 2)), complete=True)
-    assert report["P@5"].rerun is None
-    assert "coarser grid (decimal:2) than those of the second run (float64)" in refusal(report)
-    # Rounding alone reorders nothing, but it hides the order of what it ties.
-    report = tw.evaluate(qrels, lists(np.round(score, 1)), "P@5", rerun=lists(score), complete=True)
-    assert "coarser grid" in refusal(report)
-    pair = tuple(lists(again(score, 0.01, seed)) for seed in (3, 4))
-    assert "coarser grid" in refusal(tw.evaluate(qrels, coarse, "P@5", rerun=pair, complete=True))
-    finer = tw.evaluate(qrels, lists(again(score, 0.01, 2)), "P@5", rerun=coarse, complete=True)
-    assert not [note for note in finer.notes if "coarser grid" in note]
+    coarse, fine = lists(np.round(again(score, 0.01, 1), 2)), lists(again(score, 0.01, 2))
+    pair, coarse_pair = (
+        tuple(lists(change(again(score, 0.01, seed))) for seed in (3, 4))
+        for change in (lambda x: x, lambda x: np.round(x, 2))
+    )
+    run, second, the_pair = "the run", "the second run", "the pair"
+    rounded, exact = lists(np.round(score, 1)), lists(score)  # this reorders nothing, but hides the order of ties
+    cases = [
+        (coarse, fine, run, second, "decimal:2"),
+        (fine, coarse, second, run, "decimal:2"),
+        (rounded, exact, run, second, "decimal:1"),
+        (exact, rounded, second, run, "decimal:1"),
+        (coarse, pair, run, the_pair, "decimal:2"),
+        (fine, coarse_pair, the_pair, run, "decimal:2"),
+        (fine, (coarse, fine), "the first run of the pair", "the second run of the pair", "decimal:2"),
+        (fine, (fine, coarse), "the second run of the pair", "the first run of the pair", "decimal:2"),
+    ]
+    for first, rerun, coarser, finer, grid in cases:
+        report = tw.evaluate(qrels, first, "P@5", rerun=rerun, complete=True)
+        assert report["P@5"].rerun is None
+        assert refusal(report) == (
+            f"No rerun band for P@5: the scores of {coarser} lie on a coarser grid ({grid}) than those of {finer} "
+            "(float64). Another precision is another system: score again in the same one, or compare the two."
+        )
+    same = tw.evaluate(qrels, coarse, "P@5", rerun=coarse_pair, complete=True)
+    assert same["P@5"].rerun is not None
+
+
+def test_a_grid_finer_than_the_noise_is_no_other_precision():
+    qrels, score = system(1)
+    first, second = again(score, 0.01, 1), again(score, 0.01, 2)
+    printed = np.round(second, 4)  # as a file may have it
+    for runs in ((first, printed), (printed, first), (first, second.astype(np.float32)), (first, 2 * printed)):
+        found = tw.score_noise(*map(lists, runs))
+        assert found.coarser is None
+        assert found.grids[0] != found.grids[1]
+    report = tw.evaluate(qrels, lists(first), "nDCG@10", rerun=lists(printed), complete=True)
+    assert report["nDCG@10"].rerun is not None
+
+
+def test_a_run_of_few_distinct_scores_has_no_known_grid():
+    _, score = system(1)
+    few = np.digitize(score, [-1, 0, 1]) / 7
+    for runs in ((few, score), (score, few)):
+        found = tw.score_noise(*map(lists, runs))
+        assert ("unknown" in found.grids, found.coarser) == (True, None)
 
 
 def test_few_documents_have_no_band():
@@ -421,7 +457,13 @@ def test_reports_keep_and_show_what_was_found():
     assert (row["rerun_low"], row["noise_std"]) == (report["P@5"].rerun.low, report["P@5"].noise.std)
     text = report.to_text()
     assert "rerun ±" in text
-    assert "Rerun band: scored again as in the second run, this run would print P@5 between" in " ".join(text.split())
+    said = "Rerun band: scored again as in the second run, this run would print P@5 between"
+    shown = (text, repr(report), report.to_markdown(), report._repr_html_())
+    assert all(said in " ".join(one.split()) for one in shown)
+    band = report["P@5"].rerun
+    assert repr(report).startswith(f"{report['P@5']!r}\n")
+    assert f" · {band!r}" in repr(report["P@5"])
+    assert "rerun ±" in report["P@5"].to_text()
     plain = tw.evaluate(qrels, lists(score), "P@5")
     assert plain["P@5"].rerun is None
     assert "rerun" not in plain.to_text()
@@ -461,6 +503,26 @@ def test_an_audit_has_the_noise_of_the_scores():
     assert found.noise.std == pytest.approx(0.02, rel=0.1)
     assert found.to_dict()["noise"]["documents"] == 800
     assert tw.audit(lists(score)).noise is None
+
+
+def test_an_audit_says_that_another_precision_is_no_rerun(tiewise, tmp_path):
+    _, score = system(7, queries=40)
+    fine, coarse = again(score, 0.02, 1), np.round(again(score, 0.02, 2), 1)
+    files = [tmp_path / "fine.trec", tmp_path / "coarse.trec"]
+    for path, scores in zip(files, (fine, coarse), strict=True):
+        tw.write_run(tw.Run.from_dict(lists(scores)), path)
+    said = "Not a rerun: the scores of the {} run lie on a coarser grid (decimal:1) than those of the {} run (float64)."
+    for first, second, order in ((fine, coarse, ("second", "first")), (coarse, fine, ("first", "second"))):
+        found = tw.audit(lists(first), rerun=lists(second))
+        assert found.noise.coarser == order[0]
+        assert found.noise.sentence == said.format(*order)
+        for explain in (False, True):
+            text = " ".join(found.to_text(explain=explain).split())
+            assert said.format(*order) in text
+            assert "vary by" not in text
+            assert "noise (std)" not in text
+    text = " ".join(tiewise("audit", str(files[0]), "--rerun", str(files[1])).out.split())
+    assert said.format("second", "first") in text
 
 
 def test_the_figure_shows_residuals_by_score():

@@ -179,7 +179,7 @@ class Report(Result):
         return import_module("tiewise.figures.plots").ReportPlots(self, self._evaluation.source)
 
     def __repr__(self) -> str:
-        return "\n".join([*(f"{estimate!r}" for estimate in self._means.values()), *self.notes])
+        return "\n".join([*map(repr, self._means.values()), *filter(None, [self.rerun_sentence]), *self.notes])
 
     def _section(self, view: View) -> Section:
         return self._shown._section(view)

@@ -208,7 +208,8 @@ class Estimate(Result):
         return show("expected") + ends
 
     def __repr__(self) -> str:
-        return f"{self.measure or 'Estimate'} {self:.4f}"
+        more = (f" · {one!r}" for one in (self.rerun, self.noise) if one is not None)
+        return f"{self.measure or 'Estimate'} {self:.4f}{''.join(more)}"
 
     def _section(self, view: View) -> Section:
         from tiewise.results.estimates import estimate_section

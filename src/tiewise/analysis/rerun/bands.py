@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.analysis.measuring import Evaluation, count_run
-from tiewise.analysis.rerun.residuals import ScoreNoise, compare_scores
+from tiewise.analysis.rerun.residuals import GridPair, ScoreNoise, compare_scores
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
@@ -30,6 +30,7 @@ from tiewise.metrics.scored_lists import ScoredLists
 from tiewise.results.wording import ATOL, NumberFormat, count_noun, join_names, spell_option
 from tiewise.ties.counted import RunSource
 
+RUN = "the run"  #: what the first run is called
 #: Fewer documents than this with two scores do not show how large the noise is.
 MIN_DOCUMENTS = 20
 
@@ -74,14 +75,15 @@ class NoiseEffects:
         own = self._rows(self._evaluation.source, judged_only=False)
         found = compare_scores(*([own] if not is_pair else []), *runs)
         self.score_noise = found
-        is_coarser = found.moves and found.is_coarser
-        if is_pair and not is_coarser:  # the run itself may be coarser than both
-            beside = compare_scores(own, runs[1]) if set(own.queries) & set(runs[1].queries) else None
-            is_coarser = beside is not None and beside.moves and beside.is_coarser
-        if is_coarser:
+        names, grids = (RUN, self.name), found.grids
+        if is_pair and grids.coarser is not None:
+            names = _name_of(runs[0], "the first run of the pair"), _name_of(runs[1], "the second run of the pair")
+        elif is_pair:  # the run itself may be of another precision than both
+            grids = GridPair.of(own, runs[1], found.residual_std)
+        if found.moves and grids.coarser:
             self._refusal = (
-                f"the scores of the run lie on a coarser grid ({found.grids[0]}) than those of {self.name} "
-                f"({found.grids[1]}). Low precision does not tell what higher precision would give: evaluate that run"
+                f"{grids.describe(*names)}. Another precision is another system: score again in the same one, or "
+                "compare the two"
             )
         elif found.moves and found.documents < MIN_DOCUMENTS:
             few = count_noun(found.documents, "document")

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 RANGES, PER_RANGE = 8, 200
 #: Scores are compared where the curve is not flatter than this share of its usual slope: elsewhere scores saturate.
 MIN_SLOPE = 0.2
+#: Rounding that is smaller than this share of the noise is no other precision, only other digits.
+NEGLIGIBLE = 0.01
 
 
 class ScoreRange(NamedTuple):
@@ -44,6 +46,38 @@ class ScoreRange(NamedTuple):
     high: float  #: the highest
     documents: int
     std: float  #: the standard deviation of the noise of one run
+
+
+class GridPair(NamedTuple):
+    """The grids of the scores of two runs."""
+
+    first: str
+    second: str
+    coarser: str | None  #: ``"first"`` or ``"second"`` if this run was rounded more coarsely, so that noise shows it
+
+    @classmethod
+    def of(cls, first: Run, second: Run, noise: float) -> GridPair:
+        """Those of two runs; `noise` is the standard deviation of the residuals, in the unit of the first."""
+        grids = _grid(first), _grid(second)
+        score = np.abs(first.value[np.isfinite(first.value)])
+        if "unknown" in grids or not len(score):
+            return cls(*grids, None)
+        one, two = (float(GRIDS[grid].spacing(np.array([np.median(score)]))[0]) for grid in grids)
+        if one == two or max(one, two) / np.sqrt(12.0) < NEGLIGIBLE * noise:
+            return cls(*grids, None)
+        return cls(*grids, "first" if one > two else "second")
+
+    def describe(self, first: str, second: str) -> str:
+        """Which of the two runs, called so, is the coarser one."""
+        names = ((first, self.first), (second, self.second))
+        (coarse, grid), (fine, other) = names if self.coarser == "first" else names[::-1]
+        return f"the scores of {coarse} lie on a coarser grid ({grid}) than those of {fine} ({other})"
+
+
+def _grid(run: Run) -> str:
+    """The grid of the scores; that of few distinct scores is not known."""
+    distinct = np.unique(run.value[np.isfinite(run.value)])
+    return find_grid(distinct) if len(distinct) >= MIN_DISTINCT else "unknown"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,8 +101,7 @@ class ScoreNoise(Result):
     left_out: int  #: documents below the upper half of a list, in one run alone, or where scores saturate
     reorders: bool  #: whether a pair of documents has another order in the second run
     ties_differ: bool  #: whether documents that one of the runs ties differ in the other
-    is_coarser: bool  #: whether the scores of the first run lie on a coarser grid than those of the second
-    grids: tuple[str, str]  #: the grids of the two runs' scores
+    grids: GridPair  #: the grids of the two runs' scores
     residual_std: float  #: the standard deviation of the residuals
     by_score: tuple[ScoreRange, ...]  #: the noise by ranges of the first run's score, lowest first
     _score: Floats
@@ -78,6 +111,11 @@ class ScoreNoise(Result):
     def std(self) -> float:
         """The standard deviation of the noise of one run: that of the residuals over √2, as both runs are noisy."""
         return float(self.residual_std / np.sqrt(2.0))
+
+    @property
+    def coarser(self) -> str | None:
+        """``"first"`` or ``"second"``, the run whose scores lie on a coarser grid: in another precision; else None."""
+        return self.grids.coarser
 
     @property
     def residuals(self) -> tuple[Floats, Floats]:
@@ -105,6 +143,8 @@ class ScoreNoise(Result):
         twice = f"{count_noun(self.queries, 'query', 'queries')} scored twice, {count_noun(self.documents, 'document')}"
         if not self.moves:
             return f"Scored again, no pair of documents changes its order ({twice})."
+        if self.coarser:
+            return f"Not a rerun: {self.grids.describe('the first run', 'the second run')}."
         return f"Scores of one run vary by ±{self.std:.2g} (standard deviation; {twice})."
 
     def __repr__(self) -> str:
@@ -113,11 +153,14 @@ class ScoreNoise(Result):
     def _document(self, view: View) -> dict[str, Any]:
         found = {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
         by_score = [one._asdict() for one in self.by_score]
-        return found | {"std": self.std, "grids": list(self.grids), "by_score": by_score}
+        grids = {"grids": [self.grids.first, self.grids.second], "coarser": self.coarser}
+        return found | {"std": self.std, "by_score": by_score} | grids
 
     def _section(self, view: View) -> Section:
         from tiewise.results.model import Column, Section, Table
 
+        if self.moves and self.coarser:
+            return Section([self.sentence], "Noise of scores")
         columns = (
             Column("low", "scores from", "right"),
             Column("high", "to", "right"),
@@ -159,16 +202,15 @@ def compare_scores(first: Run, second: Run) -> ScoreNoise:
         score, query = score[kept], query[kept]
         residual, kept = _centre(residual, query)
         score, residual, query = score[kept], residual[kept], query[kept]
-    grids = _grid(first), _grid(second)
+    residual_std = _rms(residual)
     return ScoreNoise(
         queries=len(np.unique(query)),
         documents=len(score),
         left_out=pairs.documents - len(score),
         reorders=reorders,
         ties_differ=ties_differ,
-        is_coarser=_spacing(grids[0], every.first) > _spacing(grids[1], every.first),
-        grids=grids,
-        residual_std=_rms(residual),
+        grids=GridPair.of(first, second, residual_std),
+        residual_std=residual_std,
         by_score=_by_score(score, residual),
         _score=score,
         _residual=residual,
@@ -241,16 +283,3 @@ def _by_score(score: Floats, residual: Floats) -> tuple[ScoreRange, ...]:
         ScoreRange(float(score[one[0]]), float(score[one[-1]]), len(one), float(_rms(residual[one]) / np.sqrt(2.0)))
         for one in each
     )
-
-
-def _grid(run: Run) -> str:
-    """The grid of the scores; that of few distinct scores is not known."""
-    distinct = np.unique(run.value[np.isfinite(run.value)])
-    return find_grid(distinct) if len(distinct) >= MIN_DISTINCT else "unknown"
-
-
-def _spacing(grid: str, score: Floats) -> float:
-    """The distance between neighbours of a grid, at a usual score; 0 if the grid is not known."""
-    if grid == "unknown" or not len(score):
-        return 0.0
-    return float(GRIDS[grid].spacing(np.array([np.median(np.abs(score))]))[0])
