@@ -52,26 +52,38 @@ def rounded(vectors: np.ndarray, step: float, rng: np.random.Generator) -> np.nd
     return np.floor(vectors / step + rng.random(vectors.shape)) * step
 
 
-def coverage(qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int) -> dict[str, Any]:
-    """By measure: the share of other runs within the band, the share of bands refused, the std of a difference."""
-    rng, values = np.random.default_rng(1), {}
-    for place, run in enumerate(runs):
-        report = tw.evaluate(qrels, run, MEASURES, complete=True)
-        values[place] = [report[name].expected for name in MEASURES]
-    table = np.array([values[place] for place in range(len(runs))])  # (n_runs, n_measures)
+def coverage(
+    qrels: tw.Qrels, runs: Sequence[tw.Run], calibrations: int, kinds: Sequence[str] = (), *, other_kinds: bool = True
+) -> dict[str, Any]:
+    """By measure: the share of other runs within the band, the share of bands refused, the std of a difference.
+
+    With `kinds` of runs, such as kernels, the second run and the others are of other kinds than the first, or of the
+    same kind.
+    """
+    rng, numbers = np.random.default_rng(1), np.arange(len(runs))
+    kind = np.array(kinds) if kinds else numbers
+    reports = [tw.evaluate(qrels, run, MEASURES, complete=True) for run in runs]
+    table = np.array([[report[name].expected for name in MEASURES] for report in reports])  # (n_runs, n_measures)
+    alike = {
+        one: found[found != one]
+        for one in numbers
+        if len(found := np.flatnonzero((kind != kind[one]) == other_kinds)) > 2
+    }
     held: dict[str, list[float]] = {name: [] for name in MEASURES}
     for number in range(calibrations):
-        first, second = rng.choice(len(runs), 2, replace=False)
+        first = rng.choice([*alike])
+        second = rng.choice(alike[first])
         few = rng.choice(np.array(qrels.queries), min(TWICE, len(qrels.queries)), replace=False).tolist()
         again = runs[second].select_queries(few)
         report = tw.evaluate(qrels, runs[first], MEASURES, rerun=again, complete=True, seed=number)
-        others = np.delete(table, [first, second], axis=0)
+        others = table[alike[first][alike[first] != second]]
         for column, name in enumerate(MEASURES):
             band = report[name].rerun
             if band is not None:
                 inside = (others[:, column] >= band.low - 1e-12) & (others[:, column] <= band.high + 1e-12)
                 held[name].append(float(inside.mean()))
-    spread = table.std(axis=0, ddof=1) * 2**0.5
+    differences = np.concatenate([table[some] - table[one] for one, some in alike.items()])
+    spread = np.sqrt(np.mean(differences**2, axis=0))
     return {
         name: (float(np.mean(held[name])) if held[name] else None, 1 - len(held[name]) / calibrations, spread[column])
         for column, name in enumerate(MEASURES)
@@ -101,13 +113,17 @@ def of_rounding(options: argparse.Namespace) -> None:
 
 
 def of_scores(options: argparse.Namespace) -> None:
+    """Different replicates of each precision: another kernel, and the same kernel in other batches."""
     qrels = tw.read_qrels(options.qrels)
     for path in options.scores:
         found = dict(np.load(path))
         chosen = found.pop("candidates").astype(int)
-        runs = [list_run(scores, chosen) for scores in found.values()]
-        same = len({scores.tobytes() for scores in found.values()})
-        show(f"{path.stem}: {len(runs)} replicates, {same} different", coverage(qrels, runs, options.calibrations))
+        different = {scores.tobytes(): name for name, scores in reversed(found.items())}
+        names = [name for name in found if name in different.values()]
+        runs, kernels = [list_run(found[name], chosen) for name in names], [name.split("-")[0] for name in names]
+        for what, other_kinds in (("other kernels", True), ("the same kernel", False)):
+            heading = f"{path.stem}, {what} ({len(runs)} of {len(found)} differ)"
+            show(heading, coverage(qrels, runs, options.calibrations, kernels, other_kinds=other_kinds))
 
 
 def of_logits(options: argparse.Namespace) -> None:

@@ -285,10 +285,47 @@ def test_printed_numbers_of_two_tools_are_found() -> None:
     assert [one.cause for one in found.causes] == ["label threshold", "order of ties", "printed digits"]
     assert (
         found.explained
-        and found.consistent_with == f"{printed[0]} as docid-asc, {printed[1]} as trec_eval, label threshold 2"
+        and found.consistent_with == f"{printed[0]} as docid-asc; {printed[1]} as trec_eval, label threshold 2"
     )
     assert found.difference == float(printed[1]) - float(printed[0]) and abs(found.remainder) <= ATOL
     assert abs(found.causes[-1].contribution) <= 1e-4  # within the printed digits
+
+
+RANKED = "q Q0 b 3 0.5 t\nq Q0 a 1 0.5 t\nq Q0 d 2 0.5 t\nq Q0 c 4 0.5 t\nq Q0 e 5 0.4 t\n"
+
+
+def test_the_rank_column_and_the_order_of_the_file_are_readings(tmp_path: Any) -> None:
+    """Five documents: by rank a d b c e, in the file b a d c e, by ids e … a; the relevant one is d."""
+    (tmp_path / "run.trec").write_text(RANKED)
+    qrels: Judgments = {"q": {"d": 1}}
+    for number, name, order in ((".5000", "rank", "rank column"), (".3333", "given", "as in the input")):
+        found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=("1.0000", number), tools=("docid-desc", name))
+        assert found.consistent_with == f"1.0000 as docid-desc; {number} as {name}"
+        assert (found.causes[0].cause, found.causes[0].b) == ("order of ties", order)
+    found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=(".5000", ".3333"))
+    assert found.consistent_with == ".5000 as rank; .3333 as beir, trm or given"
+    without = tw.why(qrels, tw.read_run(tmp_path / "run.trec").to_dict(), "RR", numbers=(".5000", ".3333"))
+    assert "rank" not in without.consistent_with
+
+
+def test_ranks_that_contradict_the_scores_are_a_reading(tmp_path: Any) -> None:
+    (tmp_path / "run.trec").write_text("q Q0 b 3 0.9 t\nq Q0 a 1 0.7 t\nq Q0 d 2 0.8 t\nq Q0 c 4 0.6 t\n")
+    qrels: Judgments = {"q": {"a": 1}}
+    for number, position in (("1.0000", "rank column"), (".5000", "order of the input")):
+        found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=(".3333", number), tools=("trec_eval",))
+        assert [(one.cause, one.a, one.b) for one in found.causes[:-1]] == [("ranked by", "scores", position)]
+        assert found.consistent_with == f".3333 as trec_eval; {number} as trec_eval, ranked by {position}"
+    agreed = tw.why(qrels, {"q": {"b": 0.9, "d": 0.8, "a": 0.7}}, "RR", numbers=(".3333", ".5000"))
+    assert not agreed.explained  # nothing to rank by but the scores
+
+
+def test_one_number_may_be_that_of_several_readings() -> None:
+    run: Lists = {"q": {"a": 0.5, "b": 0.5, "c": 0.4}}
+    found = tw.why({"q": {"a": 1}}, run, "RR", numbers=("1.0000", ".5000"))
+    assert found.sentence == (
+        "Consistent with this, within the printed digits: 1.0000 as beir, sentence-transformers, trm or 2 more; .5000 "
+        "as trec_eval, trec_eval-9 or mteb."
+    )
 
 
 @pytest.mark.parametrize(("first", "second"), [(".3141", ".3142"), ("31.41", "31.42")])

@@ -95,7 +95,7 @@ def test_arguana_as_it_was_printed() -> None:
     printed = [f"{100 * value:.1f}" for value in values]
     found = tw.why(qrels, run, "nDCG@10", numbers=printed, tools=("mteb",))
     assert [one.cause for one in found.causes] == ["self-documents", "printed digits"]
-    assert found.consistent_with == f"{printed[0]} as mteb, {printed[1]} as mteb, self-documents dropped"
+    assert found.consistent_with == f"{printed[0]} as mteb; {printed[1]} as mteb, self-documents dropped"
     note = "60 lists hold the document with the id of the query; some tasks of mteb drop it: 'mteb --drop-self'."
     assert tw.why(qrels, run, "nDCG@10", tools=("mteb", "tiewise")).notes == (note,)
 

@@ -56,6 +56,7 @@ POSITIONS: dict[str, dict[Any, str]] = {
     "judged_only": {False: "kept", True: "removed"},
     "depth": {None: "whole"},
     "cutoff": {None: "none"},
+    "ranked_by": {"score": "scores", "rank": "rank column", "given": "order of the input"},
     "order": {
         EXPECTED: "mean of all orders",
         "docid-desc": "ids descending",
@@ -78,6 +79,7 @@ ADVICE = {
     "unjudged documents": "kept, or removed from the lists (-J). Say which.",
     "lists cut": "only the first ranks of each list were read (-M). Give both tools the same lists.",
     "cutoff": "the tool prints this measure with a cutoff only. Compare at one cutoff.",
+    "ranked by": "some read the rank column, or the lists as they come, not the scores. Let all three agree.",
     "score type": "scores that differ as float64 tie as float32. Compute the last step in high precision.",
     "order of ties": "equal scores have no order, and the tools choose different ones. Report the expected value.",
     "printed digits": "what rounding to the printed digits leaves.",

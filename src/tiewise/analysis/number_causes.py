@@ -10,7 +10,7 @@ from tiewise.analysis.options import Options
 from tiewise.analysis.printed_numbers import explain_numbers
 from tiewise.analysis.run_causes import explain_runs
 from tiewise.analysis.settings import Numbers
-from tiewise.analysis.tool_settings import describe_self, parse_tool, reads_ranks
+from tiewise.analysis.tool_settings import describe_self, has_ranks, parse_tool, reads_ranks
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_source
 from tiewise.io.sources import check_not_swapped
@@ -54,7 +54,8 @@ def why(
         raise InputError("Give two numbers or another run, not both.")
     judged, source = as_qrels(qrels), as_source(run)
     check_not_swapped(qrels, run, judged)
-    options = Options(distances=distances, oblivious="rank" if reads_ranks(names) else "trec_eval")
+    reads = reads_ranks(names) or (has_numbers and has_ranks(source))
+    options = Options(distances=distances, oblivious="rank" if reads else "trec_eval")
     if other is not None:
         if len(names) > 1:
             raise InputError(f"Two runs are read by one tool, not {len(names)}.")

@@ -15,14 +15,15 @@ import numpy as np
 
 from tiewise.analysis.causes import Cause, Why, describe_position, find_causes
 from tiewise.analysis.measuring import Evaluation
-from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
+from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings, rank_by
 from tiewise.analysis.tool_settings import OURS, parse_tool
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_measured
 from tiewise.results.wording import ATOL, SHORT, join_names
-from tiewise.ties.orders import TOOL_ORDERS
+from tiewise.ties.counted import Counted
+from tiewise.ties.orders import TOOL_ORDERS, find_reordered
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)  #: to which lists are cut
@@ -67,19 +68,30 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
         nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
         note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
         return Why(measure.name, texts, values, (cause,), (note, *searched.describe_range()), explained=False)
-    explanations: dict[tuple[str, ...], tuple[str, list[Cause]]] = {}  # by their causes: the first of each
+    explanations: dict[tuple[str, ...], list[tuple[Candidate, Candidate]]] = {}  # by their causes
     for a, b in product(*found):
-        causes = list(find_causes(numbers, a.settings, b.settings))
-        effective = tuple(cause.cause for cause in causes if abs(cause.contribution) > ATOL)
-        explanations.setdefault(effective, (f"{one.text} as {a.name}, {two.text} as {b.name}", causes))
+        steps = find_causes(numbers, a.settings, b.settings)
+        effective = tuple(cause.cause for cause in steps if abs(cause.contribution) > ATOL)
+        explanations.setdefault(effective, []).append((a, b))
     fewest = min(map(len, explanations))
-    (name, causes), *others = (one for effective, one in explanations.items() if len(effective) == fewest)
+    pairs, *others = (some for effective, some in explanations.items() if len(effective) == fewest)
+    causes = list(find_causes(numbers, *(one.settings for one in pairs[0])))
     rounding = values[1] - values[0] - sum(cause.contribution for cause in causes)
     causes.append(Cause("printed digits", *texts, rounding))
     notes: tuple[str, ...] = ()
     if found[0][0].turned + found[1][0].turned > 1 and not (tools or others):
         notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
-    return Why(measure.name, texts, values, tuple(causes), notes, name, tuple(text for text, _ in others))
+    name, alternatives = _name_readings(texts, pairs), tuple(_name_readings(texts, some[:1]) for some in others)
+    return Why(measure.name, texts, values, tuple(causes), notes, name, alternatives)
+
+
+def _name_readings(texts: tuple[str, str], pairs: Sequence[tuple[Candidate, Candidate]]) -> str:
+    """What prints each of the numbers: the first reading, or all tools and orders of ties that do as they are."""
+    named = []
+    for text, some in zip(texts, zip(*pairs, strict=True), strict=True):
+        names = [*dict.fromkeys(one.name for one in some if one.turned == 0 or one is some[0])]
+        named.append(f"{text} as {join_names(names, 'or', 4 if len(names) == 4 else 3)}")
+    return "; ".join(named)
 
 
 def _parse_number(text: Any, measure: Measure) -> Printed:
@@ -156,7 +168,7 @@ class _Search:
         if tool is not None:
             yield parse_tool(tool, self._measure, self._numbers.given), tool
             return
-        for name in (OURS, *TOOLS, *TOOL_ORDERS):
+        for name in (OURS, *TOOLS, *_orders(self._numbers.given)):
             try:
                 yield parse_tool(name, self._measure, self._numbers.given), name
             except InputError:  # it does not print this measure
@@ -166,6 +178,7 @@ class _Search:
 def _alternatives(evaluation: Evaluation, measure: Measure) -> Iterable[tuple[str, Any]]:
     """Positions of switches that can change the number of a run."""
     label = evaluation.qrels.label
+    yield from (("ranked_by", order) for order in ("rank", "given") if _contradicts(evaluation, order))
     if evaluation.self_queries:
         yield from (("drop_self", True), ("drop_self", False))
     if not evaluation.ties.present.all():
@@ -182,4 +195,19 @@ def _alternatives(evaluation: Evaluation, measure: Measure) -> Iterable[tuple[st
     yield from (("judged_only", True), ("retrieved_only", True))
     yield from (("depth", depth) for depth in DEPTHS if depth < evaluation.counted.longest)
     yield from (("score_dtype", dtype) for dtype in ("float64", "float32", "float16", "bfloat16"))
-    yield from (("order", order) for order in (EXPECTED, *TOOL_ORDERS))
+    yield from (("order", order) for order in (EXPECTED, *_orders(evaluation)))
+
+
+def _orders(evaluation: Evaluation) -> list[str]:
+    """The orders of ties of this run, first those that stand in its file."""
+    return [order for order in ("given", "rank", *TOOL_ORDERS[:2]) if order in evaluation.ties.before]
+
+
+def _contradicts(evaluation: Evaluation, order: str) -> bool:
+    """Whether the rank column, or the order of the rows, puts documents in another order than the scores."""
+    if evaluation.source is None or isinstance(evaluation.source, Counted):
+        return False
+    run = evaluation.source.rows()
+    if order == "rank" and run.rank is None:
+        return False
+    return len(find_reordered(run.query, run.value, rank_by(run, order).value)) > 0

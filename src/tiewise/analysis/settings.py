@@ -39,6 +39,7 @@ class Settings:
     labels: str = "any"  # that are not whole numbers: "any", "cut" or "round"
     retrieved_only: bool = False  # relevant documents that were not retrieved are unknown
     depth: int | None = None
+    ranked_by: str = "score"  # or "rank", the rank column, or "given", the order of the data
     score_dtype: str = "float64"
     order: str = EXPECTED
 
@@ -109,6 +110,7 @@ SWITCHES = {
     "judged_only": "unjudged documents",
     "depth": "lists cut",
     "cutoff": "cutoff",
+    "ranked_by": "ranked by",
     "score_dtype": "score type",
     "order": "order of ties",
 }
@@ -141,8 +143,9 @@ class Numbers:
         return self._values[settings]
 
     def _compute(self, settings: Settings) -> float | None:
-        if settings.depth is not None and (settings.measure.judged_only or settings.retrieved_only):
-            return self._compute_of_cut_lists(settings)
+        cuts_rows = settings.depth is not None and (settings.measure.judged_only or settings.retrieved_only)
+        if settings.ranked_by != "score" or cuts_rows:
+            return self._compute_of_rows(settings)
         evaluation, measure, rule = self._evaluation(settings), settings.measure, settings.rule
         if settings.order == EXPECTED:
             grouped = evaluation.read_by(measure, rule)
@@ -155,21 +158,26 @@ class Numbers:
         kept = settings.kept(evaluation) & ~np.isnan(found)  # where a measure is not defined, the query is left out
         return float(measure.aggregation.of_values(found[kept])) if kept.any() else None
 
-    def _compute_of_cut_lists(self, settings: Settings) -> float | None:
-        """The number of lists that are cut first, as by trec_eval -M -J; None without an order of ties."""
-        if settings.order == EXPECTED:
-            return None
+    def _compute_of_rows(self, settings: Settings) -> float | None:
+        """The number of lists that are ranked anew or cut first, as by trec_eval -M -J; None if ties leave it open."""
         evaluation = self._evaluation(replace(settings, depth=None))
         if evaluation.source is None or isinstance(evaluation.source, Counted):
             raise InputError("Tie groups hold counts, not rows. Give the run itself.")
         rows = evaluation.source.rows()
-        if settings.score_dtype != "float64":
+        if settings.ranked_by != "score":
+            rows = rank_by(rows, settings.ranked_by)
+        elif settings.score_dtype != "float64":
             rows = rows.projected(settings.score_dtype)
-        broken = arrange_ties(rows, settings.order, seed=0)
-        assert broken.rank is not None and settings.depth is not None
-        cut = broken.take(np.flatnonzero(broken.rank <= settings.depth))
-        read = replace(settings, depth=None, score_dtype="float64", drop_self=False)  # it is so already
-        return Numbers.of_edited(evaluation.qrels, cut).value(read)
+        if settings.depth is not None:
+            if settings.order == EXPECTED:
+                return None
+            rows = arrange_ties(rows, settings.order, seed=0)
+            assert rows.rank is not None
+            rows = rows.take(np.flatnonzero(rows.rank <= settings.depth))
+        read = replace(
+            settings, depth=None, ranked_by="score", score_dtype="float64", drop_self=False
+        )  # it is so already
+        return Numbers.of_edited(evaluation.qrels, rows).value(read)
 
     def _evaluation(self, settings: Settings) -> Evaluation:
         given = self.given
@@ -189,3 +197,9 @@ class Numbers:
                 found = Evaluation(found.counted, options, found.source, found.qrels)
             self._evaluations[key] = found
         return self._evaluations[key]
+
+
+def rank_by(run: Run, order: str) -> Run:
+    """The run with scores that fall along its rank column (``"rank"``) or its rows (``"given"``)."""
+    place = np.arange(len(run)) if order == "given" or run.rank is None else run.rank
+    return replace(run, value=-place.astype(np.float64))

@@ -13,6 +13,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS, Rule, Tool, task_drops_self
 from tiewise.results.wording import count_noun
+from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.orders import NO_RANKS, ORDERS
 
 OURS = "tiewise"  #: our own number, the expected value
@@ -69,6 +70,11 @@ def _simplify(settings: Settings, evaluation: Evaluation) -> Settings:
 def reads_ranks(texts: Iterable[str]) -> bool:
     """Whether one of some tools orders ties by the rank column."""
     return any("rank" in text.replace("=", " ").split() for text in texts)
+
+
+def has_ranks(source: RunSource) -> bool:
+    """Whether a run has a rank column."""
+    return not isinstance(source, Counted) and source.rows().rank is not None
 
 
 def describe_self(texts: Iterable[str], evaluation: Evaluation) -> Iterable[str]:
