@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PYTHON ?= python3
 
-.PHONY: demo test test-python test-portable test-least lint types bench docs pictures site recipes wheel clean
+.PHONY: demo test test-python test-portable test-least lint types bench docs pictures site recipes wheel rehearsal clean
 
 $(BIN)/tiewise: pyproject.toml CMakeLists.txt $(wildcard src/reader/* src/measures/* src/kernels/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -78,6 +78,10 @@ wheel: $(BIN)/tiewise
 	rm -rf dist
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
 	$(BIN)/python scripts/check_wheel.py dist/*.whl
+
+# The release, built and installed as it would be published: a local index, environments without a compiler or a network.
+rehearsal:
+	$(PYTHON) scripts/rehearse_release.py
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[bench]' tqdm
