@@ -547,3 +547,23 @@ def test_one_missing_query_is_it(folder, tiewise):
         "1 judged query is missing from the run: 's'. Add -c to count it as 0."
         in tiewise("trec_eval", qrels, run, code=2).err
     )
+
+
+def test_where_no_relevant_document_has_a_gain_trec_eval_prints_nan(tiewise, tmp_path):
+    """What trec_eval 9.0.4 prints for `-l 0 -q -m Rndcg` is 0.5000, -nan and -nan."""
+    run = {"a": {"x": 2.0, "y": 1.0}, "b": {"x": 2.0}}
+    files = write(tmp_path, {"a": {"x": 1, "z": 1}, "b": {"x": 0}}, run)
+    for version in ("9", "10"):
+        found = tiewise("trec_eval", "--compat", version, "-l", "0", "-q", "-m", "Rndcg", *files)
+        assert [row.split("\t")[2] for row in found.out.splitlines()] == ["0.6131", "0.0000", "0.0000"]
+        assert "prints nan, also for all queries: Rndcg." in found.err
+
+
+def test_close_gains_have_a_note(tiewise, tmp_path):
+    """trec_eval 9.0.4 prints 0.0000, 0.0000, 1.0000: its order of gains is not consistent."""
+    files = write(tmp_path, {"q": {"a": 1, "b": 2, "c": 0}}, {"q": {"a": 3.0, "b": 2.0, "c": 1.0}})
+    for gains in ("1=.9,2=.5", "2=.5,1=.9,0=0", "0=0,2=.5,1=.9"):
+        found = tiewise("trec_eval", "--compat", "9", "-m", f"ndcg.{gains}", *files)
+        assert found.out.split("\t")[2] == "1.0000\n"
+        assert f"ndcg_{gains}: trec_eval compares gains as whole numbers" in found.err
+    assert not tiewise("trec_eval", "-m", "ndcg.1=1.5,2=3", "-m", "dcg.1=.5", *files).err

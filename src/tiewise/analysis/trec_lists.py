@@ -26,6 +26,7 @@ from tiewise.errors import InputError
 from tiewise.metrics import engine
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
 from tiewise.metrics.catalogue.average_precision import Interpolated
+from tiewise.metrics.catalogue.discounted_gain import RnDCG
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order, select_queries
@@ -126,8 +127,9 @@ class TrecLists:
 
     def is_undefined(self, measure: Measure) -> bool:
         """Whether trec_eval divides 0 by 0 for a query: it prints nan there and in the mean."""
-        if not (self._judged_only or self._depth == 0) or not isinstance(measure, Interpolated):
-            return False  # no list is empty
+        may_be_empty = self._judged_only or self._depth == 0
+        if not isinstance(measure, (type(RnDCG), Interpolated) if may_be_empty else type(RnDCG)):
+            return False
         grouped, _ = self._orders[measure.needs_all_judged]
         return bool(measure.is_undefined(grouped)[self.places[self.shown]].any())
 

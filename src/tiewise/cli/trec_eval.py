@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels, as_source
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.text import line_blocks
+from tiewise.metrics.catalogue.parts import LevelGains
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.trec_eval_names import (
@@ -46,6 +48,8 @@ EXAMPLES = (
 RELSTRING_LENGTH = 10
 #: With parameters after these names, trec_eval -c evaluates one unjudged document in place of a missing list.
 FILLED = ("utility", "rbp_resid", "relstring")
+#: Names for which trec_eval sorts gains.
+SORTED_GAINS = ("G", "ndcg", "ndcg_rel", "Rndcg")
 
 
 class _Long(WholeNumber):
@@ -268,8 +272,8 @@ class _Columns:
     def notes(self) -> list[str]:
         """How expectations and ranges were found, if not exactly; where trec_eval prints nan; what is left out."""
         nan = (
-            f"Some lists are empty. There trec_eval divides 0 by 0 and prints nan, also for all queries: "
-            f"{', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts these lists as 0."
+            f"Where a list is empty, or no relevant document has a gain, trec_eval divides 0 by 0 and prints nan, also "
+            f"for all queries: {', '.join(self._undefined)}. 0.0000 is printed instead; --expected counts it as 0."
         )
         shown = [*(["expected"] if self._expected else []), *(["extremes"] if self._with_range else [])]
         how = method_notes(self._means, shown, marks=False)
@@ -285,6 +289,9 @@ class _Columns:
             if points != sorted(points):
                 unsorted = "trec_eval prints another number, because it needs points in ascending order."
                 self._notes.append(f"11pt_avg: {unsorted}")
+        if chosen.name in SORTED_GAINS and isinstance(measure, LevelGains) and _has_close_gains(measure):
+            close = "trec_eval compares gains as whole numbers, so it takes some of these as equal, and its number"
+            self._notes.append(f"{printed}: {close} depends on their order and on the C library.")
         if measure is None:
             if chosen.name == "relstring" and self._expected:
                 self._notes.append("relstring is a text, which has no expectation. It is left out.")
@@ -327,6 +334,11 @@ class _Columns:
         has_queries = self._with_queries and NAMES[chosen.name].shown != "summary"
         shown = values[self._lists.shown].tolist() if has_queries else []
         return _Column(name, [*map(format, shown)], format(summary))
+
+
+def _has_close_gains(measure: LevelGains) -> bool:
+    """Whether two of the gains that were given, and 0, differ by less than 1."""
+    return any(0 < two - one < 1 for one, two in pairwise(sorted({0.0, *measure.levels.values()})))
 
 
 def _parse_length(text: str | None) -> int:

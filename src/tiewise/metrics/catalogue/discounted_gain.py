@@ -316,6 +316,18 @@ class _RnDCG(LevelGains):
         """None known with negative gains: then a longer list can have a lower value at its end."""
         return (np.nan, np.nan) if min(self.levels.values(), default=0.0) < 0 else None
 
+    @property
+    def distinguishes_unjudged(self) -> bool:  # type: ignore[override]
+        """At level 0 a document without a gain is relevant if it was judged."""
+        return self.rel <= 0
+
+    def is_undefined(self, q: GroupedJudgments) -> NDArray[np.bool_]:
+        """Whether trec_eval divides 0 by 0, as it does for relevant documents of which none has a gain; 0 here."""
+        return (self._n_relevant(q) > 0) & (q.judged(self.gain(q.ties.qrels.label) > 0) == 0)
+
+    def _n_relevant(self, q: GroupedJudgments) -> NDArray[Any]:
+        return q.judged((q.ties.qrels.label >= self.rel) & (q.ties.qrels.label >= 0))
+
     def _cuts(self, q: GroupedJudgments) -> tuple[Floats, Floats]:
         """For each query the ranks and the share of the value that DCG has there, (n_queries, n_cuts)."""
         ideal = _IdealList(self, q)
@@ -331,7 +343,7 @@ class _RnDCG(LevelGains):
         rank[longer, -1] = q.length[longer]
         worth[longer, -1] = 1.0 / ideal.at(ideal.discounted, longer, ideal.n_positive[longer])
         number = np.count_nonzero(worth, axis=1)
-        relevant = q.judged((q.ties.qrels.label >= self.rel) & (q.ties.qrels.label >= 0)) > 0
+        relevant = self._n_relevant(q) > 0
         return rank, worth * safe_divide(relevant.astype(np.float64), number)[:, None]
 
     def _payoff(self, rank: Floats, cuts: Floats, worth: Floats) -> Floats:
