@@ -15,6 +15,7 @@ import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import pandas
@@ -150,6 +151,14 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "Qdrant": (each(lambda docs: {"result": {"points": [{"id": d, "version": 1, "score": s} for d, s in docs.items()]}, "status": "ok"}), RUN),
     "Pinecone": (each(lambda docs: {"matches": [{"id": d, "score": s} for d, s in docs.items()], "namespace": ""}), RUN),
     "ids and scores": (per_query(lambda q, docs: {"query_id": q, "doc_ids": list(docs), "scores": list(docs.values())}), RUN),
+    "LanceDB": (each(lambda docs: [{"id": d, "text": "…", "_distance": -s} for d, s in docs.items()]), RUN),
+    "LanceDB, hybrid": (each(lambda docs: [{"id": d, "_relevance_score": s} for d, s in docs.items()]), RUN),
+    "Chroma, by query": (each(lambda docs: {"ids": [list(docs)], "documents": [["…"] * len(docs)], "metadatas": None, "distances": [[-s for s in docs.values()]]}), RUN),
+    "Weaviate": (each(lambda docs: {"data": {"Get": {"Doc": [{"title": "…", "_additional": {"id": d, "distance": -s}} for d, s in docs.items()]}}}), RUN),
+    "Weaviate, BM25": (each(lambda docs: {"data": {"Get": {"Doc": [{"docid": d, "_additional": {"id": "0-0", "score": str(s)}} for d, s in docs.items()]}}}), RUN),
+    "Qdrant, ids in the payload": (each(lambda docs: {"points": [{"id": i, "version": 0, "score": s, "payload": {"doc_id": d}} for i, (d, s) in enumerate(docs.items())]}), RUN),
+    "Azure": (each(lambda docs: {"@odata.context": "…", "value": [{"@search.score": s, "id": d} for d, s in docs.items()]}), RUN),
+    "Meilisearch": (each(lambda docs: {"hits": [{"id": d, "_rankingScore": s} for d, s in docs.items()], "query": "?"}), RUN),
     "MTEB": (json.dumps({"mteb_model_meta": {"model_name": "m"}, "default": {"test": RUN}}), RUN),
 }  # fmt: skip
 
@@ -295,6 +304,12 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"q": [["a", 0.1], ["b", 0.2], ["c", 0.3], ["d", 0.4]]}', "file: The scores of all lists rise, as distances do"),
         ('{"q": {"doc_ids": ["a", "b", "c"], "scores": [2, 1]}}', "query 'q': 3 doc_ids, but 2 scores."),
         ('{"q": {"documents": ["a", "b"], "distances": [0.1, 0.2]}}', "documents beside distances"),
+        ('{"q": {"ids": ["a", "b"], "distances": [0.2, 0.1]}}', "query 'q': the documents are not in the order of their scores"),
+        ('{"q": {"ids": ["a", "b"], "distances": [0.2]}}', "query 'q': 2 ids, but 1 distances."),
+        ('{"ids": [["a", "b"]], "distances": [[0.2], [0.1]]}', "file: 1 lists of ids, but 2 of distances."),
+        ('{"q": [{"id": "a", "_distance": 0.5}, {"id": "b", "_distance": 0.25}]}', "the documents are not in the order"),
+        ('{"q": [{"id": "a", "_distance": null}]}', "document 'a' has the _distance None, not a number."),
+        ('[[{"id": 3, "distance": 0.7, "entity": {"score": 5}}]]', "query '0': document 3 has a distance, which may be a score, too. Give {document: -distance}, or without the minus for IP and COSINE of Milvus; of a file, name the metric: --input-format rankings:l2"),
         ('[{"qid": "q", "docno": "a", "label": 1}, {"qid": "q", "docno": "b", "label": 0}]', "file: is neither a row, {query_id: …, doc_id: …, score: …}"),
         ('{"q": [{"text": "a", "score": 1}]}', "a result has no id of its document. It has: 'text', 'score'"),
         ('{"qid": "q", "candidates": [{"docid": "a", "score": 1}, {"docid": "b", "score": 2}]}', "file:1: the documents are not in the order of their scores"),
@@ -330,6 +345,87 @@ def test_bad_files_of_judgments(content: str, message: str, tmp_path: Path) -> N
     assert message in str(error.value)
 
 
+#: Answers to two queries, which have no ids.
+BATCHES: dict[str, Any] = {
+    "Chroma": {"ids": [list(docs) for docs in RUN.values()], "embeddings": None, "documents": None, "included": ["distances"], "distances": [[-s for s in docs.values()] for docs in RUN.values()]},
+    "Elasticsearch's msearch": {"took": 3, "responses": [{**elastic(docs), "status": 200} for docs in RUN.values()]},
+    "Qdrant": {"result": [{"points": [{"id": d, "score": s} for d, s in docs.items()]} for docs in RUN.values()], "status": "ok"},
+    "Qdrant, search": {"result": [[{"id": d, "score": s} for d, s in docs.items()] for docs in RUN.values()], "status": "ok"},
+    "Meilisearch": {"results": [{"indexUid": "i", "hits": [{"id": d, "_rankingScore": s} for d, s in docs.items()]} for docs in RUN.values()]},
+    "sentence-transformers": [[{"corpus_id": d, "score": s} for d, s in docs.items()] for docs in RUN.values()],
+    "responses": [elastic(docs) for docs in RUN.values()],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BATCHES)
+def test_answers_to_several_queries_are_numbered(name: str, tmp_path: Path) -> None:
+    expected = dict(zip("01", RUN.values(), strict=True))
+    run = as_run(BATCHES[name])
+    read = tw.read_run(saved(tmp_path, json.dumps(BATCHES[name])))
+    assert run.to_dict() == read.to_dict() == expected and run.numbered == read.numbered == ("query",)
+    judged = {"0": {"d1": 1}, "1": {"d4": 1}}
+    assert tw.evaluate(judged, BATCHES[name], "RR")["RR"].expected == 0.5
+
+
+#: Hits of Milvus, by its metric.
+MILVUS = {
+    metric: [[{"id": doc, "distance": sign * score, "entity": {"text": "…"}} for doc, score in docs.items()] for docs in RUN.values()]
+    for metric, sign in (("l2", -1), ("cosine", 1))
+}  # fmt: skip
+
+
+def test_three_hits_are_no_row(tmp_path: Path) -> None:
+    hits = [[{"corpus_id": d, "score": s} for d, s in RUN["q1"].items()]]
+    assert tw.read_run(saved(tmp_path, json.dumps(hits))).to_dict() == {"0": RUN["q1"]}
+
+
+def test_the_metric_of_distances_is_named(tmp_path: Path, tiewise: Any) -> None:
+    expected = dict(zip("01", RUN.values(), strict=True))
+    for metric, hits in MILVUS.items():
+        path = saved(tmp_path, json.dumps(hits), "milvus.json")
+        for given in (path, hits):
+            with pytest.raises(tw.InputError, match="has a distance, which may be a score, too"):
+                as_run(given)
+        assert tw.read_run(path, format=f"rankings:{metric}").to_dict() == expected
+        path = saved(tmp_path, json.dumps(dict(zip(RUN, hits, strict=True))), "milvus.json")
+        assert tw.read_run(path, format=f"rankings:{metric}").to_dict() == RUN
+        with pytest.raises(tw.InputError, match="not in the order of their scores"):
+            tw.read_run(path, format=f"rankings:{'ip' if metric == 'l2' else 'L2'}")
+    lines = [{"query_id": q, "points": [{"id": d, "score": -s} for d, s in docs.items()]} for q, docs in RUN.items()]
+    path = saved(tmp_path, "\n".join(map(json.dumps, lines)), "qdrant.jsonl")  # its metric Euclid
+    assert tw.read_run(path, format="rankings:euclid").to_dict() == RUN
+    qrels = saved(tmp_path, labels("{q} 0 {d} {l}"), "qrels.txt")
+    done = tiewise("evaluate", str(qrels), str(path), "--input-format", "rankings:l2", "-m", "RR", "--format", "tsv")
+    assert done.out.splitlines()[1].split("\t")[:4] == ["qdrant", "RR", "all", "0.5"]
+    with pytest.raises(tw.InputError, match="Unknown metric 'best'"):
+        tw.read_run(path, format="rankings:best")
+
+
+def test_objects_of_clients() -> None:
+    def weaviate(docs: dict[str, float], name: str, sign: int) -> SimpleNamespace:
+        none = {"distance": None, "certainty": None, "score": None, "rerank_score": None}
+        hits = [
+            SimpleNamespace(
+                uuid=UUID(int=i), properties={"docno": d}, metadata=SimpleNamespace(**{**none, name: sign * s})
+            )
+            for i, (d, s) in enumerate(docs.items())
+        ]
+        return SimpleNamespace(objects=hits)
+
+    for name, sign in (("distance", -1), ("score", 1), ("certainty", 1)):
+        assert as_run({query: weaviate(docs, name, sign) for query, docs in RUN.items()}).to_dict() == RUN
+    points = [
+        SimpleNamespace(
+            points=[SimpleNamespace(id=i, score=s, payload={"doc_id": d}) for i, (d, s) in enumerate(docs.items())]
+        )
+        for docs in RUN.values()
+    ]
+    assert as_run(points).to_dict() == dict(zip("01", RUN.values(), strict=True))
+    hits = [SimpleNamespace(id=1, distance=0.5, score=0.5)]  # pymilvus, ORM
+    with pytest.raises(tw.InputError, match="may be a score, too"):
+        as_run({"q": hits})
+
+
 # -- Python -----------------------------------------------------------------------------------------------------------
 
 HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items()]
@@ -355,6 +451,7 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ({"q1": SimpleNamespace(points=[SimpleNamespace(id=h.docid, score=h.score) for h in HIT])}, {"q1": RUN["q1"]}),
         ({"q1": [SimpleNamespace(node=SimpleNamespace(node_id=h.docid), score=h.score) for h in HIT]}, {"q1": RUN["q1"]}),
         ([[{"corpus_id": 3, "score": 0.5}], [{"corpus_id": 1, "score": 0.25}]], {"0": {"3": 0.5}, "1": {"1": 0.25}}),
+        (json.loads(json.dumps([[{"corpus_id": d, "score": s} for d, s in RUN["q1"].items()]])), {"0": RUN["q1"]}),
     ],
 )  # fmt: skip
 def test_runs_in_memory(given: Any, expected: Any) -> None:

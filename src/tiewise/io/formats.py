@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
+from tiewise.data.neighbors import find_metric
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError
@@ -148,8 +149,10 @@ def check_format(cls: type[Table], format: str | None, kind: Kind = "adhoc") -> 
     name, _, part = format.partition(":")
     if name not in FORMATS:
         raise InputError(f"Unknown format {format!r}. Use one of {', '.join(FORMATS)}, or none to have it recognised.")
-    if part and name not in ("mteb", "columns"):
+    if part and name not in ("mteb", "columns", "rankings"):
         raise InputError(f"Format {format!r}: only 'mteb' takes a part, as in 'mteb:default/test'.")
+    if name == "rankings" and part:
+        part = find_metric(part)
     if name == "columns":
         check_names(cls, part)
     if FORMATS[name].only not in ("", cls.noun):

@@ -13,8 +13,9 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
-from tiewise.io.rankings import as_table, find_list, find_query, is_row, read_ranking, rows_of_columns
+from tiewise.io.rankings import as_table, is_row, read_ranking, rows_of_columns, table_of_batch
 from tiewise.io.reranker_responses import EXPECTED, is_response, is_scored_part, read_response
+from tiewise.io.search_responses import find_list, find_query
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
@@ -32,8 +33,10 @@ Value = tuple[Any, str]  # a JSON value, and where it begins: the name of the fi
 
 def read_document(
     cls: type[Table], data: bytes, format: str | None, part: str, name: str
-) -> tuple[str, Mapping[Any, Any] | list[Any]]:
-    """The format of a JSON document, and its table or its rows; `part` selects a subset and a split of MTEB's files.
+) -> tuple[str, Mapping[Any, Any] | list[Any] | Table]:
+    """The format of a JSON document, and its table or its rows.
+
+    `part` selects a subset and a split of MTEB's files, and is the metric of rankings whose numbers are distances.
 
     >>> read_document(Run, b'{"q1": {"d1": 0.5}}', None, "", "run.json")
     ('json', {'q1': {'d1': 0.5}})
@@ -55,23 +58,29 @@ def estimate_memory(data: bytes) -> int:
 
 def _find_table(
     cls: type[Table], values: list[Value], format: str | None, part: str, name: str
-) -> tuple[str, Mapping[Any, Any] | list[Any]]:
+) -> tuple[str, Mapping[Any, Any] | list[Any] | Table]:
     if not values:
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
     if isinstance(document, list) and len(values) == 1:  # all queries in one list
-        if format is None and document and all(isinstance(row, list) and len(row) == 3 for row in document):
+        if format is None and document and all(map(_is_plain_row, document)):
             return "rows", document
         if all(isinstance(value, dict) for value in document):
             values = [(value, name) for value in document] or values
         document = values[0][0]
-    format = format or _detect_format(cls, document, len(values))
+    metric = part if format == "rankings" else ""
+    if format is None or (metric and not _is_ranking(document)):
+        format = _detect_format(cls, document, len(values))
     if format == "rows":
         return format, [_check_row(cls, value, where) for value, where in values]
     if format in LIST_READERS:
         if cls is Qrels and format != "rankings":
             raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
-        return format, read_lists(cls, values, LIST_READERS[format])
+        return format, read_lists(cls, values, LIST_READERS[format], metric)
+    with prefix_errors(name):
+        answers = document if len(values) == 1 else [value for value, _ in values]
+        if format in ("json", "rankings") and (batch := table_of_batch(cls, answers, metric)) is not None:
+            return "rankings", batch
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
         found = ", ".join(map(repr, list(document)[:10]))
         row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
@@ -85,7 +94,7 @@ def _find_table(
     with prefix_errors(name):
         if (rows := rows_of_columns(cls, document)) is not None:
             return "rows", rows
-        document = as_table(cls, _unwrap_table(cls, document))
+        document = as_table(cls, _unwrap_table(cls, document), metric)
     for query, docs in () if cls is Qrels else document.items():
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
@@ -108,6 +117,11 @@ def _unwrap_table(cls: type[Table], document: dict[str, Any]) -> Mapping[Any, An
             '{"query_id": …, "response": …}.'
         )
     return document
+
+
+def _is_plain_row(row: Any) -> bool:
+    """Whether a value is a row without names: three values, not three hits."""
+    return isinstance(row, list) and len(row) == 3 and not any(isinstance(cell, (dict, list)) for cell in row)
 
 
 def _check_row(cls: type[Table], value: Any, where: str) -> Any:
@@ -144,12 +158,12 @@ def _is_ranking(value: Any) -> bool:
     return isinstance(value, dict) and find_query(value) is not None and find_list(value) is not None
 
 
-def _read_ranking(cls: type[Table], value: Any) -> tuple[Any, Mapping[Any, Any]]:
+def _read_ranking(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, Mapping[Any, Any]]:
     """The ranking of a query with the names of many tools: rank_llm, RankGPT, Anserini, DPR."""
     query = find_query(value) if isinstance(value, dict) else None
     if query is None:
         raise ValueError(f"expected {RANKING}.")
-    return query, read_ranking(cls, value)
+    return query, read_ranking(cls, value, metric)
 
 
 def _read_prediction(cls: type[Table], value: Any) -> tuple[Any, dict[Any, Any]]:
@@ -168,7 +182,7 @@ class ListReader(NamedTuple):
     """How to read a value that is the ranking of one query."""
 
     matches: Callable[[Any], bool]  # whether a value looks like one
-    read: Callable[[Any, Any], tuple[Any, Mapping[Any, Any]]]  # the query, and the score of each document
+    read: Callable[..., tuple[Any, Mapping[Any, Any]]]  # the query, and the score of each document
     expected: str  # what it looks like, for messages
 
 
@@ -180,13 +194,14 @@ LIST_READERS = {
 }
 
 
-def read_lists(cls: type[Table], values: Iterable[Value], reader: ListReader) -> Mapping[Any, Any]:
+def read_lists(cls: type[Table], values: Iterable[Value], reader: ListReader, metric: str = "") -> Mapping[Any, Any]:
     """The table of values that hold one ranking each. Responses for other documents of a query are added to it."""
+    options = {"metric": metric} if metric else {}
     table: dict[Any, Mapping[Any, Any]] = {}
     problems: list[str] = []
     for value, where in values:
         try:
-            query, docs = reader.read(cls, value)
+            query, docs = reader.read(cls, value, **options)
             before = table.get(query, {})
             if query in table and not (is_scored_part(value) and before.keys().isdisjoint(docs)):
                 raise ValueError(f"query {query!r} appears twice in the {cls.noun}. Keep one of the lines.")

@@ -7,69 +7,44 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any
+from numbers import Integral
+from typing import Any, TypeVar
 
 import numpy as np
 
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError
-
-#: The names of a document's id in an item of a list: those of columns, then those of services and libraries.
-ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key")
-SCORE_NAMES = ("score", "sim", "similarity", "relevance_score", "_score")
-LABEL_NAMES = ("relevance", "label", "rel", "grade", "rating", "gain")
-#: What may hold the id of a document, or its id and score: Elasticsearch, Pinecone, LlamaIndex.
-NESTED_NAMES = ("document", "doc", "node", "hit", "entity")
-#: Where a response has its list: Elasticsearch and OpenSearch, Solr, Vespa, Qdrant, Pinecone, Anserini and others.
-PATHS: tuple[tuple[str, ...], ...] = (
-    ("hits", "hits"),
-    ("response", "docs"),
-    ("root", "children"),
-    ("result", "points"),
-    ("result",),
-    ("points",),
-    ("matches",),
-    ("hits",),
-    ("candidates",),
-    ("ctxs",),
-    ("contexts",),
-    ("results",),
-    ("docs",),
-    ("documents",),
-    ("passages",),
-    ("ranking",),
-    ("rankings",),
-    ("retrieved",),
-    ("retrieved_docs",),
-    ("retrieved_documents",),
-    ("nodes",),
-    ("ratings",),
-    ("output", "provenance"),  # KILT
+from tiewise.io.search_responses import (
+    DISTANCE_NAMES,
+    ID_NAMES,
+    LABEL_NAMES,
+    NESTED_NAMES,
+    NUMBER_NAME,
+    QUERY_ID_NAMES,
+    SCORE_NAMES,
+    check_lists,
+    find_batch,
+    find_list,
+    has_attributes,
+    is_id,
+    is_score,
+    unwrap,
 )
-VESPA = ("root", "children")
-#: Lists in the order of their scores. If it is another one, a reranker moved them, or the scores are distances.
-ORDERED = {
-    *(("hits", "hits"), ("response", "docs"), VESPA, ("result", "points"), ("result",), ("points",), ("matches",)),
-    *(("hits",), ("candidates",), ("ctxs",), ("contexts",), ("passages",)),
-}
-#: Lists of ids that have the scores in a second list.
-PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs", "results", "retrieved", "ranking")
+
 #: Scores that rise as often, and never fall, are distances.
 MIN_RISES = 3
-#: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
-NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
-#: The names of a query's id beside its ranking, the first that is there.
-QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
-TEXT_NAMES = ("query", "question", "input")
+#: What an object may have as attributes, besides an id and a score.
+ATTRIBUTES = ("score", "distance", *NESTED_NAMES)
+
+AnyTable = TypeVar("AnyTable", bound=Table)
 
 
-def as_table(cls: type[Table], table: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def as_table(cls: type[Table], table: Mapping[Any, Any], metric: str = "") -> Mapping[Any, Any]:
     """``{query: ranking}`` as ``{query: {document: number}}``; a plain table stays as it is.
 
     >>> as_table(Run, {"q": ["d2", "d1"], "r": [("d1", 0.5)]})
@@ -80,26 +55,42 @@ def as_table(cls: type[Table], table: Mapping[Any, Any]) -> Mapping[Any, Any]:
     found = {}
     for query, docs in table.items():
         try:
-            found[query] = read_ranking(cls, docs)
+            found[query] = read_ranking(cls, docs, metric)
         except ValueError as error:
             raise InputError(f"query {query!r}: {error}") from None
-    if cls is Run:
+    if cls is Run and not metric:
         _refuse_distances([list(found[query].values()) for query in table if not isinstance(table[query], Mapping)])
     return found
 
 
-def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
-    """The number of each document; a ValueError says what is wrong.
+def table_of_batch(cls: type[AnyTable], given: Any, metric: str = "") -> AnyTable | None:
+    """The table of an answer to several queries, which are numbered; None for other values.
+
+    >>> table_of_batch(Run, [[{"corpus_id": 7, "score": 0.5}], []]).to_dict()
+    {'0': {'7': 0.5}, '1': {}}
+    """
+    try:
+        batch = find_batch(given)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    if batch is None:
+        return None
+    table = cls.from_dict(as_table(cls, {str(place): one for place, one in enumerate(batch)}, metric))
+    return replace(table, numbered=("query",)) if isinstance(table, Run) else table
+
+
+def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any, Any]:
+    """The number of each document; a ValueError says what is wrong. `metric` is that of numbers called distance.
 
     >>> read_ranking(Run, {"hits": {"hits": [{"_id": "d1", "_score": 2.5}]}})
     {'d1': 2.5}
     """
-    given, is_ordered = _unwrap(given)
+    given, is_ordered = unwrap(given), False
     if isinstance(given, Mapping):
         located = find_list(given)
         if located is None:
             return given
-        _check_lists(given)
+        check_lists(given)
         given, is_ordered = located
     if isinstance(given, AbstractSet):
         if cls is Run:
@@ -110,13 +101,13 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     items: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
     if cls is not Run:  # Elasticsearch has documents without a rating in its evaluations
         items = [item for item in items if not (isinstance(item, Mapping) and item.get("rating", 0) is None)]
-    if all(map(_is_id, items)):
+    if all(map(is_id, items)):
         read = [(doc, -float(rank) if cls is Run else 1, "") for rank, doc in enumerate(items, 1)]
     else:
-        if mixed := [item for item in items if not _is_id(item)] if any(map(_is_id, items)) else []:
+        if mixed := [item for item in items if not is_id(item)] if any(map(is_id, items)) else []:
             raise ValueError(f"{_shorten(mixed[0])} is no id, where others are.")
         _check_one_query(items)
-        read = [_read_item(cls, item, rank) for rank, item in enumerate(items, 1)]
+        read = [_read_item(cls, item, rank, metric) for rank, item in enumerate(items, 1)]
     docs = {doc: number for doc, number, _ in read}
     if len(docs) < len(read):
         seen: set[Any] = set()
@@ -125,155 +116,88 @@ def read_ranking(cls: type[Table], given: Any) -> Mapping[Any, Any]:
     names = {name for _, _, name in read}
     if len(names) > 1:
         raise ValueError(f"some documents have a {max(names)}, and some {min(names) or 'none'}. Give the same to all.")
-    if is_ordered and cls is Run:
+    if cls is Run and (is_ordered or not names.isdisjoint(DISTANCE_NAMES) or metric):
         _check_order(list(docs.values()))
     return docs
-
-
-def _unwrap(given: Any) -> tuple[Any, bool]:
-    """The list or the mapping in an answer of a client: Elasticsearch has a body, Qdrant points, Pinecone matches.
-
-    And whether it is a list that is in the order of its scores.
-    """
-    for name in ("body", "points", "matches"):
-        if not isinstance(given, (Mapping, list, tuple)) and isinstance(getattr(given, name, None), (Mapping, list)):
-            return getattr(given, name), (name,) in ORDERED
-    return given, False
 
 
 def _check_one_query(items: list[Any]) -> None:
     """Raise if these are rows of several queries, not the ranking of one."""
     for name in QUERY_ID_NAMES[:-3]:
-        if len({item[name] for item in items if isinstance(item, Mapping) and _is_id(item.get(name))}) > 1:
+        if len({item[name] for item in items if isinstance(item, Mapping) and is_id(item.get(name))}) > 1:
             raise ValueError(f"the list has rows of several queries, by {name!r}. Give all rows as one list.")
 
 
-def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
-    """The list of documents in a response, and whether it is in the order of its scores; None if there is none.
-
-    >>> find_list({"took": 3, "hits": {"total": 1, "hits": [{"_id": "d"}]}})
-    ([{'_id': 'd'}], True)
-    >>> find_list({"documents": ["d2", "d1"], "scores": [0.5, 0.25]})
-    ([('d2', 0.5), ('d1', 0.25)], False)
-    """
-    for ids in PARALLEL if isinstance(given.get("scores"), (list, tuple)) else ():
-        if isinstance(given.get(ids), (list, tuple)) and all(map(_is_id, given[ids])):
-            return list(zip(given[ids], given["scores"], strict=False)), False
-    for path in PATHS:
-        value: Any = given
-        for name in path:
-            value = value[0] if isinstance(value, list) and len(value) == 1 else value
-            value = value.get(name) if isinstance(value, Mapping) else None
-        if isinstance(value, (list, tuple)) and _is_list_of_documents(value):
-            return [_of_vespa(item) for item in value] if path == VESPA else value, path in ORDERED
-    return None
-
-
-def _check_lists(given: Mapping[Any, Any]) -> None:
-    """Raise if a list of ids stands beside numbers that are not its scores, or that are more or fewer than the ids."""
-    lists = {name: one for name, one in given.items() if isinstance(one, (list, tuple))}
-    ids = next((name for name in PARALLEL if lists.get(name) and all(map(_is_id, lists[name]))), None)
-    numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
-    if ids is None or not numbers:
-        return
-    if "scores" not in numbers:
-        raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
-    if len(lists[ids]) != len(lists["scores"]):
-        raise ValueError(f"{len(lists[ids])} {ids}, but {len(lists['scores'])} scores.")
-
-
-def find_query(line: Mapping[Any, Any]) -> Any:
-    """The id of the query beside its ranking: an id, that of a nested query, or else the text of the query.
-
-    >>> find_query({"query": {"qid": "q1", "text": "why"}, "candidates": []})
-    'q1'
-    """
-    for name in QUERY_ID_NAMES:
-        if _is_id(line.get(name)):
-            return line[name]
-    for name in TEXT_NAMES:
-        inner = line.get(name)
-        if isinstance(inner, Mapping):
-            return next((inner[one] for one in QUERY_ID_NAMES if _is_id(inner.get(one))), inner.get("text"))
-    located = find_list(line)
-    items = located[0] if located else []
-    ids = {item.get("qid") for item in items if isinstance(item, Mapping)}  # RankGPT has it in every hit
-    if len(ids) == 1 and _is_id(found := ids.pop()):
-        return found
-    return next((line[name] for name in TEXT_NAMES if isinstance(line.get(name), str)), None)
-
-
-def _is_list_of_documents(items: Sequence[Any]) -> bool:
-    return all(_is_id(item) or isinstance(item, (Mapping, list, tuple)) or _has_attributes(item) for item in items)
-
-
-def _of_vespa(item: Any) -> Any:
-    """A hit of Vespa by our names; of an id such as ``id:space:type::d1`` the part that the user chose."""
-    if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
-        return item
-    return {"id": item["id"].rpartition("::")[2], "score": item.get("relevance")}
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, (str, Integral)) and not isinstance(value, bool)
-
-
-def _is_score(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
-def _has_attributes(item: Any) -> bool:
-    return any(hasattr(item, name) for name in ID_NAMES) and hasattr(item, "score")
-
-
-def _read_item(cls: type[Table], item: Any, rank: int) -> tuple[Any, Any, str]:
+def _read_item(cls: type[Table], item: Any, rank: int, metric: str) -> tuple[Any, Any, str]:
     """The document and the number of an item of a list, and what the number is called."""
+    if has_attributes(item):
+        item = _attributes(item)
     if isinstance(item, Mapping):
-        return _read_mapping(cls, item, rank)
-    if _has_attributes(item):  # pyserini, Qdrant, Haystack
-        return next(getattr(item, name) for name in ID_NAMES if hasattr(item, name)), item.score, "score"
-    if hasattr(item, "node") and hasattr(item, "score"):  # LlamaIndex
-        return next(getattr(item.node, name) for name in ID_NAMES if hasattr(item.node, name)), item.score, "score"
+        return _read_mapping(cls, item, rank, metric)
     number = cls.value_names[0]
     if not isinstance(item, (list, tuple)) or len(item) != 2:
         raise ValueError(f"{_shorten(item)} is neither an id nor (document, {number}).")
     first, second = item
-    if isinstance(first, str) or (_is_id(first) and not isinstance(second, (str, Integral))):
+    if isinstance(first, str) or (is_id(first) and not isinstance(second, (str, Integral))):
         if not isinstance(second, str):
-            return first, second, number
-    elif _is_score(first) and isinstance(second, str):  # as in a heap: only one of them is text
-        return second, first, f"{number} before it"
+            return first, second * _sign(metric) if is_score(second) else second, number
+    elif is_score(first) and isinstance(second, str):  # as in a heap: only one of them is text
+        return second, first * _sign(metric), f"{number} before it"
     raise ValueError(f"{_shorten(item)}: which one is the document? Give {{document: {number}}}.")
 
 
-def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int) -> tuple[Any, Any, str]:
+def _attributes(item: Any) -> Mapping[str, Any]:
+    """What is read of an object, by its names; a node of LlamaIndex has attributes, too."""
+    if isinstance(item, Mapping):
+        return item
+    found = {name: getattr(item, name) for name in (*ID_NAMES, *ATTRIBUTES) if hasattr(item, name)}
+    return {**found, "node": _attributes(found["node"])} if "node" in found else found
+
+
+def _sign(metric: str) -> int:
+    """By what a number is multiplied to be a score."""
+    return -1 if metric in ("l2", "hamming") else 1
+
+
+def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: str) -> tuple[Any, Any, str]:
     nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
-    known = (one[name] for one in (item, nested) for name in ID_NAMES if _is_id(one.get(name)))
-    doc = next(known, None)
+    # A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
+    ids = (
+        one[name] for names in (DOC_NAMES, ID_NAMES) for one in (item, nested) for name in names if is_id(one.get(name))
+    )
+    doc = next(ids, None)
     if doc is None:
         raise ValueError(f"a result has no id of its document. It has: {_list_names(item)}.")
+    distance = next((str(name) for name in item if "distance" in str(name).lower()), None) if cls is Run else None
     names = SCORE_NAMES if cls is Run else LABEL_NAMES
-    for one in (item, nested):
+    for one in (item, nested) if distance is None else (item,):
         name = next((name for name in names if name in one), None)
-        if name is not None:
-            number = _parse(one[name])
-            if not _is_score(number):
-                advice = " A search that is sorted by a field has no scores." if name == "_score" else ""
-                raise ValueError(f"document {doc!r} has the {name} {number!r}, not a number.{advice}")
-            return doc, number, name
-    distance = next((str(name) for name in item if "distance" in str(name).lower()), None)
-    if cls is Run and distance is not None:
+        if name is not None and not (distance == "distance" and item.get("score") == item["distance"]):  # Milvus
+            return doc, _check_number(doc, name, _parse(one[name])) * (_sign(metric) if cls is Run else 1), name
+    if cls is Run and (name := next((name for name in DISTANCE_NAMES if name in item), None)) is not None:
+        return doc, -_check_number(doc, name, _parse(item[name])), name
+    if distance is not None:
+        if metric:
+            return doc, _sign(metric) * _check_number(doc, distance, _parse(item[distance])), distance
         raise ValueError(
-            f"document {doc!r} has a {distance}, which may be a score, too. Give {{document: -distance}}, or "
-            "Run.from_neighbors(distances, ids, metric=…)."
+            f"document {doc!r} has a {distance}, which may be a score, too. Give {{document: -{distance}}}, or without "
+            "the minus for IP and COSINE of Milvus; of a file, name the metric: --input-format rankings:l2 (in Python, "
+            "format='rankings:l2')."
         )
     if cls is Run and any(name in item for name in LABEL_NAMES):
         raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are no run.")
-    if cls is Run and _is_id(item.get("rank")) and not isinstance(item["rank"], str):
+    if cls is Run and is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
     if cls is Run and not any(NUMBER_NAME.search(str(name)) for name in item):
         return doc, -float(rank), "place"
     raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.")
+
+
+def _check_number(doc: Any, name: str, number: Any) -> Any:
+    if not is_score(number):
+        advice = " A search that is sorted by a field has no scores." if name == "_score" else ""
+        raise ValueError(f"document {doc!r} has the {name} {number!r}, not a number.{advice}")
+    return number
 
 
 def _parse(number: Any) -> Any:
@@ -298,7 +222,7 @@ def is_row(cls: type[Table], item: Any) -> bool:
     if not isinstance(item, Mapping):
         return False
     picked = [next((item[name] for name in names if name in item), None) for names in _row_names(cls)]
-    return all(_is_id(one) or _is_score(one) for one in picked)
+    return all(is_id(one) or is_score(one) for one in picked)
 
 
 def _row_names(cls: type[Table]) -> tuple[Sequence[str], ...]:
@@ -324,22 +248,9 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
-def rankings_of_rows(items: Sequence[Any]) -> dict[str, Any] | None:
-    """The rankings of a list that has one for each query, by their places, as of `semantic_search`; None for rows.
-
-    >>> rankings_of_rows([[{"corpus_id": 7, "score": 0.5}], []])
-    {'0': [{'corpus_id': 7, 'score': 0.5}], '1': []}
-    """
-    rankings = [item for item in items if isinstance(item, (list, tuple)) and not hasattr(item, "_fields")]
-    inner = [one for item in rankings for one in item[:1]]
-    if len(rankings) < len(items) or not inner or any(_is_id(one) or _is_score(one) or one is None for one in inner):
-        return None
-    return {str(place): item for place, item in enumerate(items)}
-
-
 def _steps(values: list[Any]) -> list[tuple[Any, Any]]:
     """Each number and the next one; what is no number is reported later."""
-    return list(pairwise(values)) if all(map(_is_score, values)) else []
+    return list(pairwise(values)) if all(map(is_score, values)) else []
 
 
 def _refuse_distances(lists: list[list[Any]]) -> None:
@@ -357,7 +268,7 @@ def _check_order(values: list[Any]) -> None:
     if any(two > one for one, two in _steps(values)):
         raise ValueError(
             "the documents are not in the order of their scores: a reranker may have moved them and kept the old "
-            "scores, or these are distances. Give ids alone, best first, or {document: score}."
+            "scores, or these are distances (or the other way round). Give ids alone, best first, or {document: score}."
         )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.native import native
@@ -129,7 +129,9 @@ def _read_documents(
     if cls is Qrels and FORMATS[format].only == "run":
         raise InputError(f"{stream.name}: looks like {swapped_message(cls, format)}")
     with prefix_errors(stream.name):
-        return format, cls.from_rows(table) if isinstance(table, list) else cls.from_dict(table)
+        if not isinstance(table, Table):
+            table = cls.from_rows(table) if isinstance(table, list) else cls.from_dict(table)
+        return format, cast("AnyTable", table)
 
 
 def _read_parquet(

@@ -17,7 +17,8 @@ from math import inf, log
 from typing import Any
 
 from tiewise.data.table import Table
-from tiewise.io.rankings import find_list, read_ranking
+from tiewise.io.rankings import read_ranking
+from tiewise.io.search_responses import find_list
 from tiewise.io.token_logprobs import find_answers, is_generation, log_odds, read_number
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'

@@ -26,8 +26,9 @@ from tiewise.io.file_run import FileRun
 from tiewise.io.formats import check_format, detect_family
 from tiewise.io.json_documents import LIST_READERS, read_lists
 from tiewise.io.memory_run import DictRun, MemoryRun
-from tiewise.io.rankings import as_table, find_list, is_row, rankings_of_rows, rows_of_columns
+from tiewise.io.rankings import as_table, is_row, rows_of_columns, table_of_batch
 from tiewise.io.reading import read_run, read_table
+from tiewise.io.search_responses import find_list
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -166,8 +167,10 @@ def _from_mapping(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     """A table from ``{query: ranking}``, or from columns by name."""
     if _is_split(given):
         raise InputError(f"{_expected(cls)} is one split of a data set. This has {list_examples(given)}: give one.")
-    rows = rows_of_columns(cls, given)
-    return cls.from_dict(as_table(cls, given)) if rows is None else cls.from_rows(rows, **kind)
+    if (rows := rows_of_columns(cls, given)) is not None:
+        return cls.from_rows(rows, **kind)
+    table = table_of_batch(cls, given)
+    return cls.from_dict(as_table(cls, given)) if table is None else table
 
 
 def _is_split(given: Mapping[Any, Any]) -> bool:
@@ -194,9 +197,8 @@ def _is_listing(given: Any) -> bool:
 
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     rows = list(given)
-    if (rankings := rankings_of_rows(rows)) is not None:
-        table = cls.from_dict(as_table(cls, rankings))
-        return replace(table, numbered=("query",)) if isinstance(table, Run) else table
+    if (table := table_of_batch(cls, rows)) is not None:
+        return table
     if rows and isinstance(rows[0], Mapping) and not is_row(cls, rows[0]) and find_list(rows[0]) is not None:
         places = [f"item {place}" for place in range(len(rows))]
         return cls.from_dict(read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"]))

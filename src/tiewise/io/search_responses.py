@@ -1,0 +1,240 @@
+"""Where the responses of search engines, vector databases and rerankers have their list of documents.
+
+`PLACES` says where the list is; an item of it is read in `tiewise.io.rankings`, by the names that are here, too. A
+response to several queries has a list or a response for each, in the order of the request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, NamedTuple
+
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES
+
+#: The names of a document's id in an item of a list: those of columns, then those of services and libraries.
+ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key")
+SCORE_NAMES = (
+    *("score", "sim", "similarity", "relevance_score", "_score", "_relevance_score", "_rankingScore"),
+    "@search.rerankerScore",
+    "@search.score",
+)
+#: Numbers of which the smallest is the best in every metric: LanceDB, turbopuffer, Weaviate.
+DISTANCE_NAMES = ("_distance", "$dist")
+LABEL_NAMES = ("relevance", "label", "rel", "grade", "rating", "gain")
+#: What may hold the id of a document, or its id and score: Elasticsearch, Pinecone, LlamaIndex, Milvus, Qdrant.
+NESTED_NAMES = ("document", "doc", "node", "hit", "entity", "payload")
+
+
+def _of_vespa(item: Any) -> Any:
+    """A hit of Vespa by our names; of an id such as ``id:space:type::d1`` the part that the user chose."""
+    if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
+        return item
+    return {"id": item["id"].rpartition("::")[2], "score": item.get("relevance")}
+
+
+def _of_weaviate(item: Any) -> Any:
+    """An object of Weaviate, of GraphQL or the Python client, by our names: a distance, else a score or a certainty."""
+    if isinstance(item, Mapping):
+        more, properties = item.get("_additional"), item
+    elif _is_object(item):
+        more, properties = {**vars(item.metadata), "id": str(item.uuid)}, item.properties
+    else:
+        return item
+    if not isinstance(more, Mapping):
+        return item
+    named = {name: properties[name] for name in DOC_NAMES if name in (properties or ())}
+    found = {"rerank_score": "score", "distance": "_distance", "score": "score", "certainty": "score"}
+    number = next(({found[name]: more[name]} for name in found if more.get(name) not in (None, "")), {})
+    return {"id": more.get("id"), **named, **number}
+
+
+def _is_object(item: Any) -> bool:
+    """Whether this is an object of Weaviate's client."""
+    return hasattr(item, "uuid") and hasattr(item, "metadata")
+
+
+class ListPlace(NamedTuple):
+    """Where a response has its list of documents, and what is known of it."""
+
+    path: tuple[str, ...]  # "*" is the only name that is there
+    is_ordered: bool = (
+        False  # by its scores: if they are in another order, a reranker moved them, or they are distances
+    )
+    read_item: Callable[[Any], Any] | None = None  # an item by our names
+
+
+#: Where responses have their lists. The first place that fits is used.
+PLACES: tuple[ListPlace, ...] = (
+    ListPlace(("hits", "hits"), is_ordered=True),  # Elasticsearch, OpenSearch
+    ListPlace(("response", "docs"), is_ordered=True),  # Solr
+    ListPlace(("root", "children"), is_ordered=True, read_item=_of_vespa),
+    ListPlace(("data", "Get", "*"), is_ordered=True, read_item=_of_weaviate),
+    ListPlace(("objects",), is_ordered=True, read_item=_of_weaviate),
+    ListPlace(("result", "points"), is_ordered=True),  # Qdrant
+    ListPlace(("result",), is_ordered=True),
+    ListPlace(("points",), is_ordered=True),
+    ListPlace(("matches",), is_ordered=True),  # Pinecone
+    ListPlace(("value",), is_ordered=True),  # Azure
+    ListPlace(("hits",), is_ordered=True),  # Anserini, RankGPT, Meilisearch
+    ListPlace(("candidates",), is_ordered=True),
+    ListPlace(("ctxs",), is_ordered=True),
+    ListPlace(("contexts",), is_ordered=True),
+    ListPlace(("results",)),
+    ListPlace(("rows",)),  # turbopuffer
+    ListPlace(("docs",)),
+    ListPlace(("documents",)),
+    ListPlace(("passages",), is_ordered=True),
+    ListPlace(("ranking",)),
+    ListPlace(("rankings",)),
+    ListPlace(("retrieved",)),
+    ListPlace(("retrieved_docs",)),
+    ListPlace(("retrieved_documents",)),
+    ListPlace(("nodes",)),
+    ListPlace(("ratings",)),
+    ListPlace(("output", "provenance")),  # KILT
+)
+#: Where the answer to several queries has one list or response for each: msearch, Qdrant, Meilisearch, Milvus.
+BATCHES = ("responses", "result", "results", "data")
+#: Lists of ids that have the scores in a second list.
+PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs", "results", "retrieved", "ranking")
+#: Of these, those that may stand beside distances: those of Chroma, whose documents are texts.
+PARALLEL_IDS = PARALLEL[:5]
+#: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
+NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
+#: The names of a query's id beside its ranking, the first that is there.
+QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
+TEXT_NAMES = ("query", "question", "input")
+
+
+def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
+    """The list of documents in a response, and whether it is in the order of its scores; None if there is none.
+
+    >>> find_list({"took": 3, "hits": {"total": 1, "hits": [{"_id": "d"}]}})
+    ([{'_id': 'd'}], True)
+    >>> find_list({"documents": ["d2", "d1"], "scores": [0.5, 0.25]})
+    ([('d2', 0.5), ('d1', 0.25)], False)
+    >>> find_list({"ids": [["d2", "d1"]], "distances": [[0.25, 0.5]]})
+    ([{'id': 'd2', '_distance': 0.25}, {'id': 'd1', '_distance': 0.5}], True)
+    """
+    lists = {name: _of_one(given.get(name)) for name in (*PARALLEL, "scores", "distances")}
+    ids = next(
+        (name for name in PARALLEL if isinstance(lists[name], (list, tuple)) and all(map(is_id, lists[name]))), ""
+    )
+    if ids and isinstance(lists["scores"], (list, tuple)):
+        return list(zip(lists[ids], lists["scores"], strict=False)), False
+    if ids in PARALLEL_IDS and isinstance(lists["distances"], (list, tuple)):
+        pairs = zip(lists[ids], lists["distances"], strict=False)
+        return [{"id": doc, DISTANCE_NAMES[0]: distance} for doc, distance in pairs], True
+    for place in PLACES:
+        value: Any = given
+        for name in place.path:
+            value = value[0] if isinstance(value, list) and len(value) == 1 else value
+            names = list(value) if name == "*" and isinstance(value, Mapping) else [name]
+            value = value.get(names[0]) if isinstance(value, Mapping) and len(names) == 1 else None
+        if isinstance(value, (list, tuple)) and _is_list_of_documents(value):
+            return [place.read_item(item) for item in value] if place.read_item else value, place.is_ordered
+    return None
+
+
+def unwrap(given: Any) -> Any:
+    """The list or the mapping in the answer of a client: Elasticsearch has a body, Qdrant points, Weaviate objects."""
+    for name in ("body", "points", "matches", "objects"):
+        if not isinstance(given, (Mapping, list, tuple)) and isinstance(getattr(given, name, None), (Mapping, list)):
+            found = getattr(given, name)
+            return found if name == "body" else {name: found}
+    return given
+
+
+def check_lists(given: Mapping[Any, Any]) -> None:
+    """Raise if a list of ids stands beside numbers that are not its scores, or that are more or fewer than the ids."""
+    lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple))}
+    ids = next((name for name in PARALLEL if lists.get(name) and all(map(is_id, lists[name]))), None)
+    numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
+    if ids is None or not numbers:
+        return
+    name = next((one for one in ("scores", "distances") if one in numbers), None)
+    if name is None or (name == "distances" and ids not in PARALLEL_IDS):
+        raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
+    if len(lists[ids]) != len(lists[name]):
+        raise ValueError(f"{len(lists[ids])} {ids}, but {len(lists[name])} {name}.")
+
+
+def _of_one(value: Any) -> Any:
+    """The list of the only query in a list of lists, as Chroma has it; other values unchanged."""
+    is_nested = isinstance(value, (list, tuple)) and len(value) == 1 and isinstance(value[0], (list, tuple))
+    return value[0] if is_nested else value
+
+
+def find_batch(given: Any) -> list[Any] | None:
+    """The lists or responses of several queries in the answer to all of them, in their order; None if it is none.
+
+    >>> find_batch({"ids": [["d2", "d1"], ["d3"]], "distances": [[0.25, 0.5], [0.1]]})
+    [{'ids': ['d2', 'd1'], 'distances': [0.25, 0.5]}, {'ids': ['d3'], 'distances': [0.1]}]
+    >>> find_batch({"responses": [{"hits": {"hits": [{"_id": "d", "_score": 1.5}]}}]})
+    [{'hits': {'hits': [{'_id': 'd', '_score': 1.5}]}}]
+    """
+    if isinstance(given, Mapping):
+        for ids in PARALLEL_IDS:
+            for numbers in ("distances", "scores"):
+                lists: list[Any] = [given.get(ids), given.get(numbers)]
+                if all(isinstance(one, (list, tuple)) and one and _is_all_lists(one) for one in lists):
+                    if len(lists[0]) != len(lists[1]):
+                        raise ValueError(f"{len(lists[0])} lists of {ids}, but {len(lists[1])} of {numbers}.")
+                    return [{ids: one, numbers: other} for one, other in zip(*lists, strict=True)]
+        return next((found for name in BATCHES if (found := find_batch(given.get(name))) is not None), None)
+    items = given if isinstance(given, (list, tuple)) and not hasattr(given, "_fields") else []
+    answers = [unwrap(item) for item in items]
+    is_list = [isinstance(one, (list, tuple)) and not hasattr(one, "_fields") for one in answers]
+    inner = [one for answer, is_one in zip(answers, is_list, strict=True) if is_one for one in answer[:1]]
+    if any(is_id(one) or is_score(one) or one is None for one in inner):  # rows
+        return None
+    responses = [one for one, is_one in zip(answers, is_list, strict=True) if not is_one]
+    is_response = all(isinstance(one, Mapping) and find_list(one) and find_query(one) is None for one in responses)
+    return answers if is_response and (inner or responses) else None
+
+
+def _is_all_lists(items: Sequence[Any]) -> bool:
+    return all(isinstance(one, (list, tuple)) for one in items)
+
+
+def find_query(line: Mapping[Any, Any]) -> Any:
+    """The id of the query beside its ranking: an id, that of a nested query, or else the text of the query.
+
+    >>> find_query({"query": {"qid": "q1", "text": "why"}, "candidates": []})
+    'q1'
+    """
+    for name in QUERY_ID_NAMES:
+        if is_id(line.get(name)):
+            return line[name]
+    for name in TEXT_NAMES:
+        inner = line.get(name)
+        if isinstance(inner, Mapping):
+            return next((inner[one] for one in QUERY_ID_NAMES if is_id(inner.get(one))), inner.get("text"))
+    located = find_list(line)
+    items = located[0] if located else []
+    ids = {item.get("qid") for item in items if isinstance(item, Mapping)}  # RankGPT has it in every hit
+    if len(ids) == 1 and is_id(found := ids.pop()):
+        return found
+    return next((line[name] for name in TEXT_NAMES if isinstance(line.get(name), str)), None)
+
+
+def _is_list_of_documents(items: Sequence[Any]) -> bool:
+    known = (Mapping, list, tuple)
+    return all(is_id(item) or isinstance(item, known) or has_attributes(item) or _is_object(item) for item in items)
+
+
+def is_id(value: Any) -> bool:
+    """Whether a value may be an id."""
+    return isinstance(value, (str, Integral)) and not isinstance(value, bool)
+
+
+def is_score(value: Any) -> bool:
+    """Whether a value is a number."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def has_attributes(item: Any) -> bool:
+    """Whether an object has an id and a score as attributes: those of pyserini, Qdrant, Haystack, LlamaIndex."""
+    return any(hasattr(item, name) for name in (*ID_NAMES, "node")) and hasattr(item, "score")
