@@ -60,6 +60,7 @@ def test_yes_and_no_become_log_odds(tmp_path):
     assert run.to_dict()["q1"]["d9"] == pytest.approx(math.log(3))
 
 
+@pytest.mark.filterwarnings("ignore:.*numbered")
 def test_without_ids_documents_have_their_numbers(tmp_path):
     run = tw.read_run(write(tmp_path / "a.jsonl", {"query_id": 5, "response": TEI}))
     assert run.to_dict() == {"5": {"1": 0.98, "0": 0.25}}
@@ -298,11 +299,96 @@ def test_responses_that_are_refused(response, message, tmp_path):
     assert "a.jsonl:1: " in str(error.value) and "\n" not in str(error.value)
 
 
+# -- batches, bounds, numbers -----------------------------------------------------------------------------------------
+
+
+def batch(make, ids=IDS, query="q1", **more):
+    """The output of OpenAI's batch interface."""
+    return [
+        {
+            "id": f"batch_req_{place}",
+            "custom_id": make(query, doc),
+            "response": {"status_code": 200, "request_id": "r", "body": chat(top)},
+            "error": None,
+            **more,
+        }
+        for place, (doc, top) in enumerate(zip(ids, TOP, strict=True))
+    ]
+
+
+@pytest.mark.parametrize("make", ["{}_{}", "{}-{}", "{}/{}", "{}|{}", "{}__{}", "{}::{}"])
+def test_the_ids_of_a_batch_name_queries_and_documents(make, tmp_path):
+    path = write(tmp_path / "a.jsonl", *batch(make.format))
+    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: custom_id '.*' is read as query 'q1', document 'd7'"):
+        assert tw.read_run(path).to_dict() == {"q1": OF_TOP}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (batch("{}{}".format), "a.jsonl:1: custom_id 'q1d7' names no query and document. Write query_id and doc_id"),
+        (batch("task-{}-{}".format), "custom_id 'task-q1-d7' names no query and document"),
+        (batch("q-{}_{}".format), "custom_id 'q-q1_d7' may be divided at '_' or '-'"),
+        ([*batch("{}_{}".format), *batch("{}-{}".format)], "names no query and document"),
+        (batch("{1}_{0}".format), "the first parts differ more than the second"),
+        ([*batch("{}_{}".format), {"custom_id": "q1_d1"}], "a.jsonl:4: has no custom_id with a response"),
+        (batch("{}_{}".format, response=None, error={"code": "expired"}), "a.jsonl:1: .* is it an error message"),
+        (
+            [{"custom_id": "q1_d7", "result": {"message": {"content": [{"type": "text", "text": "Yes"}]}}}],
+            "a.jsonl:1: the response is a text, 'Yes', without the log-probabilities",
+        ),
+        (
+            [{"custom_id": "q1_d7", "response": {"body": {**chat(TOP[0]), "choices": [{"message": {}, "logprobs": None}]}}}],
+            "a.jsonl:1: the response has no logprobs of its first token. Ask for them: logprobs=True, top_logprobs=20",
+        ),
+        ([chat(top) for top in TOP], "a.jsonl:1: is a response without the ids of its query and document. Expected"),
+        ([{"choices": [{"message": {"content": "yes"}}]}], "a.jsonl:1: is a response without the ids of its query"),
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("ignore:.*is read as query")
+def test_batches_that_are_refused(lines, message, tmp_path):
+    with pytest.raises(tw.InputError, match=message):
+        tw.read_run(write(tmp_path / "a.jsonl", *lines))
+
+
+def test_a_response_beside_its_ids(tmp_path):
+    each = [{"query_id": "q1", "doc_id": doc, **chat(top)} for doc, top in zip(IDS, TOP, strict=True)]
+    assert tw.read_run(write(tmp_path / "a.jsonl", *each)).to_dict() == {"q1": OF_TOP}
+    assert tw.read_run(write(tmp_path / "b.jsonl", {"query_id": "q1", "doc_ids": IDS, **COHERE})).to_dict() == {
+        "q1": {"d2": 0.98, "d7": 0.25}
+    }
+
+
+def test_a_word_that_is_not_listed_makes_a_bound(tmp_path):
+    sure = [{"Yes": -0.25, "Yeah": -2.0, "Sure": -5.0}, {"No": -0.5, "Nope": -2.5, "<bad>": -9999.0}]
+    path = write(tmp_path / "a.jsonl", line([chat(top) for top in (*TOP, *sure)], doc_ids=[*IDS, "a", "b"]))
+    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 2 of 5 answers have only one of yes and no among their"):
+        assert tw.read_run(path).to_dict() == {"q1": {**OF_TOP, "a": 4.75, "b": -2.0}}
+    path = write(tmp_path / "a.jsonl", line([chat(top) for top in (TOP[0], *sure)]))
+    with pytest.raises(tw.InputError, match=r"a.jsonl: 2 of 3 answers have only one of yes and no .* Ask for more"):
+        tw.read_run(path)
+    path = write(tmp_path / "a.jsonl", line([*map(chat, TOP), chat({"Maybe": -0.1, "yes": -3.0})], doc_ids=[*IDS, "a"]))
+    with pytest.raises(tw.InputError, match="the logprobs have no 'no'"):  # it is no answer
+        tw.read_run(path)
+
+
+def test_documents_that_are_numbered_are_noted(tmp_path):
+    texts = {"query_id": "q", "documents": ["a text", "another"], "response": TEI}
+    with pytest.warns(tw.TiewiseWarning, match=r"lines without doc_ids: their documents are numbered 0, 1, 2 …"):
+        assert tw.read_run(write(tmp_path / "a.jsonl", texts)).to_dict() == {"q": {"1": 0.98, "0": 0.25}}
+    with pytest.raises(tw.InputError, match=r"the documents look like ids. Call them doc_ids"):
+        tw.read_run(write(tmp_path / "a.jsonl", {**texts, "documents": ["d7", "d2"]}))
+    inside = [{"index": 1, "relevance_score": 0.5, "document": {"id": "d2", "text": "…"}}]
+    run = tw.read_run(write(tmp_path / "a.jsonl", {"query_id": "q", "response": {"results": inside}}))
+    assert run.to_dict() == {"q": {"d2": 0.5}}
+
+
 def responses_of(scores):
     lists = [{"index": place, "score": float(score)} for place, score in enumerate(scores)]
     return {"query_id": "q", "response": lists}
 
 
+@pytest.mark.filterwarnings("ignore:.*numbered")
 def test_the_audit_says_when_to_ask_for_raw_logits(tmp_path):
     logits = np.random.default_rng(0).normal(20, 8, 400)
     saturated = (1 / (1 + np.exp(-logits.astype(np.float32)))).astype(np.float32)

@@ -580,3 +580,15 @@ def test_a_pipe_is_named_after_its_tag(tmp_path: Path, tiewise: Any) -> None:
         threading.Thread(target=path.write_text, args=(content,), daemon=True).start()
     done = tiewise("evaluate", str(qrels), *map(str, pipes), "-m", "RR", "--format", "tsv")
     assert [line.split("\t")[0] for line in done.out.splitlines()[1:]] == ["bm25", "bm25#2", "61"]
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "list", "lists", "tensor"])
+def test_arrays_without_ids_go_to_evaluate_scores(kind: str) -> None:
+    scores: Any = [[0.5, 0.25], [0.75, 0.5]]
+    if kind == "tensor":
+        scores = pytest.importorskip("torch").tensor(scores)
+    else:
+        scores = scores[0] if kind == "list" else scores if kind == "lists" else np.array(scores, dtype=kind)
+    for qrels, run in ((scores, scores), (LABELS, scores)):
+        with pytest.raises(tw.InputError, match=r"has no ids, .* go to tw.evaluate_scores\(scores, labels, measures\)"):
+            tw.evaluate(qrels, run, "RR")

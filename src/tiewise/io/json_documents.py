@@ -6,15 +6,24 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.data.table import Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
+from tiewise.io.batch_requests import is_batch_line, name_requests
 from tiewise.io.rankings import as_table, is_row, read_ranking, rows_of_columns, table_of_batch
-from tiewise.io.reranker_responses import EXPECTED, is_response, is_scored_part, read_response
+from tiewise.io.reranker_responses import (
+    BARE,
+    EXPECTED,
+    check_table,
+    is_bare_response,
+    is_response,
+    is_scored_part,
+    read_response,
+)
 from tiewise.io.search_responses import find_list, find_query
 
 META = "mteb_model_meta"
@@ -68,6 +77,8 @@ def _find_table(
         if all(isinstance(value, dict) for value in document):
             values = [(value, name) for value in document] or values
         document = values[0][0]
+    if format in (None, "reranker") and is_batch_line(document):
+        values, format = name_requests(values), "reranker"
     metric = part if format == "rankings" else ""
     if format is None or (metric and not _is_ranking(document)):
         format = _detect_format(cls, document, len(values))
@@ -81,6 +92,8 @@ def _find_table(
         answers = document if len(values) == 1 else [value for value, _ in values]
         if format in ("json", "rankings") and (batch := table_of_batch(cls, answers, metric)) is not None:
             return "rankings", batch
+    if isinstance(document, dict) and is_bare_response(document):
+        raise InputError(f"{values[0][1]}: is a response without the ids of its query and document. Expected {BARE}.")
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
         found = ", ".join(map(repr, list(document)[:10]))
         row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
@@ -184,17 +197,18 @@ class ListReader(NamedTuple):
     matches: Callable[[Any], bool]  # whether a value looks like one
     read: Callable[..., tuple[Any, Mapping[Any, Any]]]  # the query, and the score of each document
     expected: str  # what it looks like, for messages
+    check: Callable[[Any, Sequence[Any], str], None] = lambda table, lines, name: None  # notes on the whole table
 
 
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
     "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
-    "reranker": ListReader(is_response, read_response, EXPECTED),
+    "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 
 
-def read_lists(cls: type[Table], values: Iterable[Value], reader: ListReader, metric: str = "") -> Mapping[Any, Any]:
+def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, metric: str = "") -> Mapping[Any, Any]:
     """The table of values that hold one ranking each. Responses for other documents of a query are added to it."""
     options = {"metric": metric} if metric else {}
     table: dict[Any, Mapping[Any, Any]] = {}
@@ -213,6 +227,7 @@ def read_lists(cls: type[Table], values: Iterable[Value], reader: ListReader, me
     if problems:
         more = len(problems) - MAX_PROBLEMS
         raise InputError(*problems[:MAX_PROBLEMS], *([f"… and {more} more problems."] if more > 0 else []))
+    reader.check(table, [value for value, _ in values], values[0][1].rpartition(":")[0] or values[0][1])
     return table
 
 

@@ -12,27 +12,38 @@ with an order; the score of a document is −rank then.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf, log
 from typing import Any
 
 from tiewise.data.table import Table
+from tiewise.errors import InputError, warn
 from tiewise.io.rankings import read_ranking
 from tiewise.io.search_responses import find_list
-from tiewise.io.token_logprobs import find_answers, is_generation, log_odds, read_number
+from tiewise.io.token_logprobs import BoundedLogOdds, find_answers, is_generation, log_odds, read_number
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
+#: The line of an answer about one document.
+BARE = '{"query_id": …, "doc_id": …, "response": …}, or a custom_id such as q1_d7'
 QUERY_NAMES = ("query_id", "qid", "q_id", "query-id")
+#: Where a response that is not in ``response`` has its results: beside the ids.
+INLINE = ("choices", "results", "data", "rankings", "records", "rerank")
+#: Texts of documents, which are numbered; they may be ids, too.
+TEXT_NAMES = ("documents", "docs", "passages", "texts")
 #: Names that others give to the ids: documents of such a line must not be numbered.
 OTHER_NAMES = ("docids", "docid", "docnos", "docno", "document_ids", "document_id", "ids")
 #: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
 LISTS = ("results", "data", "rankings", "records", "rerank")
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
 INDEXES = ("index", "corpus_id")
+MAX_ID = 64
+MAX_NUMBER = 10_000  # documents of one request
 ORDERS = ("permutation", "order")
 #: The labels of two classes; models without names for them have LABEL_0 and LABEL_1.
 POSITIVE = ("yes", "true", "relevant", "label_1", "positive")
 NEGATIVE = ("no", "false", "irrelevant", "not_relevant", "label_0", "negative")
+#: Where services have a text.
+TEXT_KEYS = ("generated_text", "text", "content", "response", "completion", "output_text")
 #: An order of passages as RankGPT and RankLLM write it.
 CHAIN = re.compile(r"\[(?:\d+|[A-Z])\](?:\s*>\s*\[(?:\d+|[A-Z])\])+")
 MARK = re.compile(r"\[(\d+|[A-Z])\]")
@@ -41,7 +52,17 @@ MARK = re.compile(r"\[(\d+|[A-Z])\]")
 def is_response(document: Any) -> bool:
     """Whether a JSON value is a line of responses."""
     has_query = isinstance(document, Mapping) and any(name in document for name in QUERY_NAMES)
-    return has_query and ("response" in document or "responses" in document)
+    has_ids = has_query and ("doc_id" in document or "doc_ids" in document)
+    return has_query and any(name in document for name in ("response", "responses", *(INLINE if has_ids else ())))
+
+
+def is_bare_response(document: Mapping[str, Any]) -> bool:
+    """Whether this is the response of a language model or a reranker as it came, without ids around it."""
+    if isinstance(document.get("choices"), list) or (is_generation(document) and isinstance(_text(document), str)):
+        return True
+    lists = (document.get(name) for name in LISTS)
+    found = next((one for one in lists if isinstance(one, list) and one), [])
+    return bool(found) and all(isinstance(one, Mapping) and not {*INDEXES}.isdisjoint(one) for one in found)
 
 
 def is_scored_part(line: Any) -> bool:
@@ -67,6 +88,8 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids")
     if names is None and (other := next((name for name in OTHER_NAMES if name in line), None)) is not None:
         raise ValueError(f"the ids of documents are called {other!r} here. Call them doc_ids.")
+    if names is None and (texts := next((name for name in TEXT_NAMES if _are_ids(line.get(name))), None)) is not None:
+        raise ValueError(f"the {texts} look like ids. Call them doc_ids; if they are texts, leave them out.")
     if names is not None and not isinstance(names, list):
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
     if (order := _find_order(response)) is not None:
@@ -86,14 +109,43 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     return query, docs
 
 
+def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], name: str) -> None:
+    """Note what was numbered or only bounded; an InputError if most scores are bounds."""
+    scores = [score for docs in table.values() for score in docs.values()]
+    bounded = sum(isinstance(score, BoundedLogOdds) for score in scores)
+    if bounded:
+        found = f"{bounded:,} of {len(scores):,} answers have only one of yes and no among their logprobs"
+        ask = "Ask for more of them (top_logprobs), or restrict the answer to yes and no."
+        if 2 * bounded > len(scores):
+            raise InputError(f"{name}: {found}. {ask}")
+        warn(f"{name}: {found}. The other one is taken to be as likely as the least likely token. {ask}")
+    if any(_is_numbered(line, table) for line in lines):
+        warn(f"{name}: lines without doc_ids: their documents are numbered 0, 1, 2 … in the order of the request.")
+
+
+def _is_numbered(line: Mapping[str, Any], table: Mapping[Any, Any]) -> bool:
+    if "doc_id" in line or "doc_ids" in line:
+        return False
+    docs = table[next(line[name] for name in QUERY_NAMES if name in line)]
+    return all(str(doc).isdecimal() and int(doc) < MAX_NUMBER for doc in docs)
+
+
 def _response(line: Mapping[str, Any]) -> Any:
     """The response of a line, without what a client or a batch puts around it."""
-    response = line.get("response", line.get("responses"))
+    response = line.get("response", line.get("responses", line))
     for name in ("body", "output"):
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):
             response = inner
     return response
+
+
+def _are_ids(texts: Any) -> bool:
+    """Whether texts look like ids: short, without blanks, and no two are equal."""
+    if not isinstance(texts, list) or not texts or not all(isinstance(one, (str, int)) for one in texts):
+        return False
+    short = all(len(str(one)) <= MAX_ID and not re.search(r"\s", str(one)) for one in texts)
+    return short and len({*map(str, texts)}) == len(texts)
 
 
 def _is_search(response: Mapping[str, Any]) -> bool:
@@ -108,10 +160,15 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
     if isinstance(response, Mapping) and is_generation(response):
         answers = find_answers(response)
         _check_count(len(answers), names)
-        yield from ((index, log_odds(one.logprobs, one.token)) for index, one in answers.items())
+        yield from ((index, log_odds(one.logprobs, one.token, is_top=True)) for index, one in answers.items())
         return
     if isinstance(response, Mapping):
         found = next((response[name] for name in (*LISTS, "scores") if name in response), None)
+        if not isinstance(found, list) and (text := _text(response)):
+            raise ValueError(
+                f"the response is a text, {text[:40]!r}, without the log-probabilities of which the score is made. Ask "
+                "for them (logprobs=True, top_logprobs=20); where there are none, ask for an order, [2] > [1]."
+            )
         if not isinstance(found, list):
             keys = ", ".join(map(repr, response))
             raise ValueError(f"the response has no list of results; is it an error message? It has: {keys}. Ask again.")
@@ -122,7 +179,9 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
         answered = [find_answers(one) for one in response]
         if any(len(one) > 1 for one in answered):
             raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
-        scores: list[Any] = [log_odds(one.logprobs, one.token) for found in answered for one in found.values()]
+        scores: list[Any] = [
+            log_odds(one.logprobs, one.token, is_top=True) for found in answered for one in found.values()
+        ]
     elif response and all(isinstance(one, (float, int)) and not isinstance(one, bool) for one in response):
         if _is_permutation(response):
             raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
@@ -130,7 +189,7 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
     elif response and all(isinstance(one, list) for one in response):
         scores = [_score_of_classes(one) for one in response]
     else:
-        yield from map(_read_item, response)
+        yield from (_read_item(item, has_names=names is not None) for item in response)
         return
     _check_count(len(scores), names)
     yield from enumerate(scores)
@@ -141,8 +200,11 @@ def _check_count(n: int, names: list[Any] | None) -> None:
         raise ValueError(f"{n} answers for {len(names)} doc_ids. Give one for each, in order.")
 
 
-def _read_item(item: Any) -> tuple[Any, Any]:
+def _read_item(item: Any, *, has_names: bool) -> tuple[Any, Any]:
     """The index or the id of a result, and its score."""
+    inner = item.get("document") if isinstance(item, Mapping) and not has_names else None
+    if isinstance(inner, Mapping) and isinstance(doc := inner.get("id", inner.get("doc_id")), (str, int)):
+        return str(doc), _score(item)
     index = next((item[name] for name in INDEXES if name in item), None) if isinstance(item, Mapping) else None
     if index is None and isinstance(item, Mapping) and isinstance(item.get("id"), (str, int)):
         return str(item["id"]), _score(item)
@@ -228,12 +290,18 @@ def _find_order(response: Any) -> list[int] | str | None:
 
 
 def _text(response: Mapping[str, Any]) -> Any:
-    """The text that a model generated."""
-    choices = response.get("choices")
-    if not isinstance(choices, list) or len(choices) != 1 or not isinstance(choices[0], Mapping):
-        return response.get("generated_text", response.get("text", response.get("content")))
-    message = choices[0].get("message")
-    return message.get("content") if isinstance(message, Mapping) else choices[0].get("text")
+    """The text that a model generated, None if there is none."""
+    choices, message = response.get("choices"), response.get("message")
+    if isinstance(choices, list) and len(choices) == 1 and isinstance(choices[0], Mapping):
+        message = choices[0].get("message")
+        found = message.get("content") if isinstance(message, Mapping) else choices[0].get("text")
+    elif isinstance(message, Mapping):  # Ollama
+        found = message.get("content")
+    else:
+        found = next((response[name] for name in TEXT_KEYS if name in response), None)
+    if isinstance(found, list):  # Anthropic
+        found = "".join(str(one.get("text", "")) for one in found if isinstance(one, Mapping))
+    return found if isinstance(found, str) and found else None
 
 
 def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:

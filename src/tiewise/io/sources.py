@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any, TypeVar
 
 import numpy as np
@@ -134,6 +134,25 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -
     raise _unknown_type(cls, given)
 
 
+def _refuse_arrays(cls: type[Table], given: Any, **kind: Any) -> Any:
+    """Raise for scores or labels without ids."""
+    raise InputError(
+        f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. Arrays of scores and labels go "
+        "to tw.evaluate_scores(scores, labels, measures)."
+    )
+
+
+def _are_numbers(given: Any) -> bool:
+    """Whether these are an array or a tensor of numbers, or lists of numbers: scores or labels without ids."""
+    if hasattr(given, "dtype") and hasattr(given, "shape") and not hasattr(given, "columns"):
+        kind = getattr(given.dtype, "kind", "f")  # a tensor holds nothing else
+        return kind in "bf" or (kind in "iu" and not (len(given.shape) == 2 and given.shape[1] == 3))  # rows
+    first = given[0] if isinstance(given, (list, tuple)) and given else None
+    if isinstance(first, (list, tuple)) and first and not hasattr(first, "_fields"):
+        first = first[0] if len(first) != 3 or isinstance(first[0], float) else None
+    return isinstance(first, Real) and not isinstance(first, bool)
+
+
 def _unknown_type(cls: type[Table], given: Any) -> InputError:
     number = cls.value_names[0]
     return InputError(
@@ -218,6 +237,7 @@ def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
 SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
     (lambda given: isinstance(given, Mapping), _from_mapping),
     (_is_data_set, _from_data_set),
+    (_are_numbers, _refuse_arrays),
     (_is_frame, lambda cls, given, **kind: cls.from_frame(given, **kind)),
     (_is_from_ranx, _from_ranx),
     (lambda given: hasattr(given, "read"), _from_file),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from math import inf
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,6 +17,14 @@ import numpy as np
 PAIRS = (("yes", "no"), ("true", "false"))
 AROUND = " \t\n\r\"'*▁Ġ."  # a token may have them around its word
 EXPECTED = 'logprobs must be {"yes": number, "no": number}, or a list of tokens.'
+
+
+#: Tokens that were forbidden have a logprob that is none.
+LOWEST = -1000.0
+
+
+class BoundedLogOdds(float):
+    """Log-odds of which only a bound is known, since one of the two words is not among the likely tokens."""
 
 
 class Answer(NamedTuple):
@@ -48,10 +57,18 @@ def find_answers(response: Mapping[str, Any]) -> dict[int, Answer]:
         ) from None
 
 
-def log_odds(logprobs: Any, token: str | None = None) -> float:
-    """log P(yes) - log P(no), or those of true and false; spellings of a word add up. `token` was generated."""
+def log_odds(logprobs: Any, token: str | None = None, *, is_top: bool = False) -> float:
+    """log P(yes) - log P(no), or those of true and false; spellings of a word add up. `token` was generated.
+
+    If these are the likeliest tokens (`is_top`), and the likeliest is one of the two words, the other word is at most
+    as likely as the last token: the result is a bound.
+
+    >>> log_odds({"Yes": -0.25, "Yeah": -2.0, "Sure": -5.0}, is_top=True)
+    4.75
+    """
     found = {word: -inf for pair in PAIRS for word in pair}
-    for text, value in _read_tokens(logprobs):
+    tokens = [*_read_tokens(logprobs)]
+    for text, value in tokens:
         word = _word(text)
         if word in found:
             found[word] = float(np.logaddexp(found[word], value))
@@ -62,6 +79,10 @@ def log_odds(logprobs: Any, token: str | None = None) -> float:
             raise ValueError("the logprobs have both yes and no, and true and false. Keep those of the answer.")
     if not pairs:
         begun = next((pair for pair in PAIRS if max(found[pair[0]], found[pair[1]]) > -inf), PAIRS[0])
+        listed = [value for _, value in tokens if value > LOWEST]
+        if is_top and len(listed) > 1 and _word(max(tokens, key=itemgetter(1))[0]) in begun:
+            yes, no = (max(found[word], min(listed)) for word in begun)
+            return BoundedLogOdds(yes - no)
         missing = next(word for word in begun if found[word] == -inf)
         raise ValueError(
             f"the logprobs have no '{missing}'. Ask for more of them (top_logprobs), or restrict the answer to "
