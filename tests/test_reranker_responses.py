@@ -338,7 +338,7 @@ def test_the_ids_of_a_batch_name_queries_and_documents(make, tmp_path):
             "a.jsonl:1: the response is a text, 'Yes', without the log-probabilities",
         ),
         (
-            [{"custom_id": "q1_d7", "response": {"body": {**chat(TOP[0]), "choices": [{"message": {}, "logprobs": None}]}}}],
+            [{"custom_id": "q1_d7", "response": {"body": {"choices": [{"message": {}, "logprobs": None}]}}}],
             "a.jsonl:1: the response has no logprobs of its first token. Ask for them: logprobs=True, top_logprobs=20",
         ),
         ([chat(top) for top in TOP], "a.jsonl:1: is a response without the ids of its query and document. Expected"),

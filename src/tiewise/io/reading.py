@@ -27,7 +27,8 @@ def read_run(path: FileLike, *, format: str | None = None, input_columns: str | 
     becomes the score −rank), other columns, JSON, the predictions of MTEB or sentence-transformers, rankings and
     responses of rerankers, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``columns``, ``json``, ``mteb``,
     ``sentence-transformers``, ``reranker``, ``rankings``, ``rows``, ``parquet``; ``mteb:default/test`` picks a subset
-    and a split. `input_columns` names the columns of a file of text: ``"query,doc,score"``. An open file is read, too.
+    and a split, and ``rankings:l2`` names the metric of distances. `input_columns` names the columns of a file of text:
+    ``"query,doc,score"``. An open file is read, too.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"

@@ -137,8 +137,8 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -
 def _refuse_arrays(cls: type[Table], given: Any, **kind: Any) -> Any:
     """Raise for scores or labels without ids."""
     raise InputError(
-        f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. Arrays of scores and labels go "
-        "to tw.evaluate_scores(scores, labels, measures)."
+        f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. Arrays of scores and labels "
+        "go to tw.evaluate_scores(scores, labels, measures)."
     )
 
 
