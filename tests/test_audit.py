@@ -16,7 +16,7 @@ import tiewise as tw
 from tiewise.analysis.auditing import GRADES, LIBRARIES, Effect, even_steps
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS
 from tiewise.analysis.auditing.consequences import grade_ties
-from tiewise.analysis.auditing.quantization import infer_score_grid
+from tiewise.analysis.auditing.quantization import ScoreGrid, infer_score_grid
 from tiewise.analysis.grids import GRIDS, DecimalGrid
 from tiewise.cli.conditions import FACTS, Condition
 from tiewise.cli.output import render
@@ -45,6 +45,11 @@ def cast(values: np.ndarray, name: str) -> np.ndarray:
     return rounded[np.isfinite(rounded)]
 
 
+def grid_of(scores: np.ndarray) -> ScoreGrid:
+    """The grid of scores that are not tied."""
+    return infer_score_grid([(scores, np.ones(len(scores), dtype=int))])
+
+
 def run_of(scores: np.ndarray, lists: int = 20) -> dict[str, dict[str, float]]:
     """A run of lists of equal length from scores."""
     parts = np.array_split(np.asarray(scores, dtype=float), lists)
@@ -57,7 +62,7 @@ def run_of(scores: np.ndarray, lists: int = 20) -> dict[str, dict[str, float]]:
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), name=st.sampled_from(list(TYPES)), scale=st.sampled_from([0.01, 1.0, 30.0]))
 def test_numbers_of_a_type_lie_on_its_grid(seed, name, scale):
-    assert infer_score_grid(cast(random(seed, scale=scale), name)).name == name
+    assert grid_of(cast(random(seed, scale=scale), name)).name == name
 
 
 @pytest.mark.parametrize("name", [name for name in TYPES if name != "float32"])
@@ -75,20 +80,20 @@ def test_a_small_type_contains_its_numbers_and_not_their_neighbours(name):
 @pytest.mark.parametrize("scale", [1e-3, 1.0, 30.0, 2000.0, 1e5])
 def test_unrounded_scores_are_float32_or_float64(scale):
     scores = random(1, scale=scale)
-    assert infer_score_grid(scores).name == "float64"
-    assert infer_score_grid(scores.astype(np.float32).astype(float)).name == "float32"
+    assert grid_of(scores).name == "float64"
+    assert grid_of(scores.astype(np.float32).astype(float)).name == "float32"
 
 
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.parametrize("text", ["%.9g", "%.12g", "%.17g"])
 def test_printing_with_9_digits_keeps_the_grid(name, text):
     scores = cast(random(2), name)
-    assert infer_score_grid(np.array([float(text % s) for s in scores])).name == name
+    assert grid_of(np.array([float(text % s) for s in scores])).name == name
 
 
 def test_shortest_text_of_float32_is_on_the_float32_grid():
     scores = random(3).astype(np.float32)
-    assert infer_score_grid(np.array([float(str(s)) for s in scores])).name == "float32"
+    assert grid_of(np.array([float(str(s)) for s in scores])).name == "float32"
 
 
 @pytest.mark.parametrize("digits", [1, 2, 3, 4])
@@ -96,30 +101,30 @@ def test_shortest_text_of_float32_is_on_the_float32_grid():
 @pytest.mark.parametrize("scale", [1.0, 20.0])
 def test_scores_with_few_decimals(digits, kind, scale):
     scores = np.round(random(4, scale=scale).astype(kind), digits).astype(float)
-    assert infer_score_grid(scores).name == f"decimal:{digits}"
-    assert infer_score_grid(np.array([float(f"{s:.9g}") for s in scores])).name == f"decimal:{digits}"
+    assert grid_of(scores).name == f"decimal:{digits}"
+    assert grid_of(np.array([float(f"{s:.9g}") for s in scores])).name == f"decimal:{digits}"
 
 
 def test_five_decimals_are_not_a_grid():
-    assert infer_score_grid(np.round(random(5), 5)).name == "float32"
+    assert grid_of(np.round(random(5), 5)).name == "float32"
 
 
 def test_whole_numbers():
-    assert infer_score_grid(np.arange(100.0)).name == "integer"
-    assert infer_score_grid(-np.arange(1.0, 100.0)).name == "integer"
-    assert infer_score_grid(np.array([2.0**30, 5.0])).name == "integer"
+    assert grid_of(np.arange(100.0)).name == "integer"
+    assert grid_of(-np.arange(1.0, 100.0)).name == "integer"
+    assert grid_of(np.array([2.0**30, 5.0])).name == "integer"
 
 
 @pytest.mark.parametrize("scores", [[1e-60, 3e-50], [1e60, 0.123456], [0.5, 1e-60]])
 def test_scores_outside_the_range_of_float32_are_float64(scores):
-    assert infer_score_grid(np.array(scores)).name == "float64"
+    assert grid_of(np.array(scores)).name == "float64"
 
 
 def test_infinite_scores_lie_on_every_grid():
     scores = cast(random(6), "bfloat16")
     scores[::7] = -np.inf
-    assert infer_score_grid(scores).name == "bfloat16"
-    assert infer_score_grid(np.full(3, -np.inf)).name == "integer"
+    assert grid_of(scores).name == "bfloat16"
+    assert grid_of(np.full(3, -np.inf)).name == "integer"
 
 
 @pytest.mark.parametrize(
@@ -133,17 +138,17 @@ def test_infinite_scores_lie_on_every_grid():
     ],
 )
 def test_low_precision_is_found_behind_few_digits(name, text):
-    printed = infer_score_grid(np.array([float(text % s) for s in cast(random(7), name)]))
+    printed = grid_of(np.array([float(text % s) for s in cast(random(7), name)]))
     assert (printed.quantization.dtype, printed.quantization.made_by, printed.precision) == (name, "printing", name)
-    honest = infer_score_grid(np.array([float(text % s) for s in random(7)]))
+    honest = grid_of(np.array([float(text % s) for s in random(7)]))
     assert honest.precision is None
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
 def test_low_precision_is_found_behind_a_sigmoid(name):
-    made = infer_score_grid(sigmoid(cast(random(8, scale=3), name)))
+    made = grid_of(sigmoid(cast(random(8, scale=3), name)))
     assert (made.name, made.quantization.dtype, made.quantization.made_by) == ("float32", name, "sigmoid")
-    assert infer_score_grid(sigmoid(random(8, scale=3))).precision is None
+    assert grid_of(sigmoid(random(8, scale=3))).precision is None
 
 
 def sigmoid(z: np.ndarray) -> np.ndarray:
@@ -158,32 +163,32 @@ def test_low_precision_is_found_behind_a_sigmoid_and_few_digits(decimals, shift)
         return sigmoid(z) if decimals is None else np.round(sigmoid(z), decimals)
 
     z = random(30, 20_000, scale=3) + shift
-    found = infer_score_grid(printed(cast(z, "bfloat16")))
+    found = grid_of(printed(cast(z, "bfloat16")))
     assert (found.quantization.dtype, found.quantization.made_by, found.precision) == (
         "bfloat16",
         "sigmoid",
         "bfloat16",
     )
-    assert infer_score_grid(printed(z)).quantization is None
+    assert grid_of(printed(z)).quantization is None
 
 
 @pytest.mark.parametrize("decimals", [4, 6, None])
 def test_a_softmax_of_two_logits_shows_low_precision_without_a_type(decimals):
     two = cast(np.random.default_rng(31).normal(10, 2, 40_000), "bfloat16").reshape(2, -1)
     scores = sigmoid(two[1] - two[0])
-    found = infer_score_grid(scores if decimals is None else np.round(scores, decimals))
+    found = grid_of(scores if decimals is None else np.round(scores, decimals))
     assert (found.quantization.dtype, found.quantization.made_by, found.precision) == (None, "sigmoid", "low precision")
     honest = np.random.default_rng(31).normal(10, 2, (2, 20_000)).astype(np.float32)
     scores = sigmoid(honest[1] - honest[0])
-    assert infer_score_grid(scores if decimals is None else np.round(scores, decimals)).quantization is None
+    assert grid_of(scores if decimals is None else np.round(scores, decimals)).quantization is None
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16"])
 @pytest.mark.parametrize(("made_by", "made"), [("factor", lambda x: 100 * x), ("difference", lambda x: 1 - x)])
 def test_low_precision_is_found_behind_a_factor_and_a_difference(name, made_by, made):
-    found = infer_score_grid(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
+    found = grid_of(made(cast(random(32) / 5, name).astype(np.float32)).astype(float))
     assert (found.name, found.quantization.dtype, found.quantization.made_by) == ("float32", name, made_by)
-    assert infer_score_grid(made(random(32).astype(np.float32) / 5).astype(float)).quantization is None
+    assert grid_of(made(random(32).astype(np.float32) / 5).astype(float)).quantization is None
 
 
 @pytest.mark.parametrize("factor", [5, 10, 20, 50, 100])
@@ -326,8 +331,8 @@ def test_one_fraction_does_not_hide_whole_numbers():
 @pytest.mark.parametrize("digits", [13, 15, 16])
 def test_float32_printed_with_many_digits(digits):
     scores = random(38).astype(np.float32).astype(float)
-    assert infer_score_grid(np.array([float(f"{s:.{digits}g}") for s in scores])).name == "float32"
-    assert infer_score_grid(np.array([float(f"{s:.{digits}g}") for s in random(38)])).name == "float64"
+    assert grid_of(np.array([float(f"{s:.{digits}g}") for s in scores])).name == "float32"
+    assert grid_of(np.array([float(f"{s:.{digits}g}") for s in random(38)])).name == "float64"
 
 
 @pytest.mark.filterwarnings("error")
@@ -342,8 +347,8 @@ def test_scores_with_equal_float32_are_not_called_low_precision(near):
     """Their nearest float32 is one number, which lies on a coarse grid; but one number is no evidence."""
     scores = near + np.random.default_rng(53).random(400) * 1e-9
     found = tw.audit(run_of(scores))
-    assert found.grid in ("integer", "float8_e5m2") and not infer_score_grid(scores).is_significant
-    assert (found.grade, found.remedy, infer_score_grid(scores).quantization) == ("none", None, None)
+    assert found.grid in ("integer", "float8_e5m2") and not grid_of(scores).is_significant
+    assert (found.grade, found.remedy, grid_of(scores).quantization) == ("none", None, None)
     assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
     tied = tw.audit(run_of(np.repeat(scores, 2)))
     assert tied.cause == "unclear"
@@ -355,24 +360,24 @@ def test_a_softmax_may_give_different_scores_for_equal_differences_of_logits():
     e = np.exp(two)
     scores = (e[1] / e.sum(axis=0)).astype(float)
     assert len(np.unique(scores)) > len(np.unique(two[1] - two[0]))
-    assert infer_score_grid(scores).quantization.made_by == "sigmoid"
+    assert grid_of(scores).quantization.made_by == "sigmoid"
 
 
 def test_evidence_for_a_grid():
     scores = cast(random(9), "bfloat16")
-    found = infer_score_grid(scores)
+    found = grid_of(scores)
     assert found.is_significant and "only one in 65,536 is such a number: this is no coincidence" in found.evidence
     assert found.log10_p_value == pytest.approx(
         -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
     )
-    few = infer_score_grid(np.array([0.5, 0.25, 0.75]))
+    few = grid_of(np.array([0.5, 0.25, 0.75]))
     assert few.name == "float8_e5m2" and not few.is_significant and few.precision is None
     assert "no evidence" in few.evidence
 
 
 def test_few_decimals_of_large_float32_are_no_evidence():
     """From 2**20 on, every float32 has at most three decimals, whatever made it."""
-    found = infer_score_grid((2.0**20 + np.random.default_rng(0).random(500) * 2**20).astype(np.float32).astype(float))
+    found = grid_of((2.0**20 + np.random.default_rng(0).random(500) * 2**20).astype(np.float32).astype(float))
     assert found.name == "decimal:3" and not found.is_significant
 
 

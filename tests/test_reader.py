@@ -290,7 +290,7 @@ def test_parquet_is_read_batch_by_batch(tmp_path: Path, monkeypatch: pytest.Monk
         }
     )
     parquet.write_table(table, path, row_group_size=50)
-    monkeypatch.setattr("tiewise.io.streaming.ROWS", 25)
+    monkeypatch.setattr("tiewise.ties.counted.ROWS", 25)
     qrels = {str(q): {"d3": 1, "d4": 2} for q in range(40)}
     streamed, whole = tw.evaluate(qrels, path, complete=True), tw.evaluate(qrels, read_run(path), complete=True)
     assert streamed.to_dict(per_query=True) == whole.to_dict(per_query=True)

@@ -209,7 +209,7 @@ def _is_document_scores(value: Any) -> bool:
 
 
 def _size_bins(run: Any) -> tuple[SizeBin, ...]:
-    bins = run.group_sizes if isinstance(run, Audit) else TieStatistics(as_run(run)).histogram()
+    bins = run.group_sizes if isinstance(run, Audit) else TieStatistics.of(as_run(run)).histogram()
     if not bins:
         raise InputError("The run has no rows: there are no tie groups to draw.")
     return bins

@@ -23,6 +23,7 @@ from tiewise.io.reading import read_run
 from tiewise.io.streaming import Counting, StreamedRun
 from tiewise.io.text import reader
 from tiewise.results.optional import installed, need
+from tiewise.ties import counted
 
 NAMES = (QUERY_NAMES, DOC_NAMES, SCORE_NAMES)
 
@@ -59,7 +60,7 @@ class ArrowRun(StreamedRun):
         except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
             return None
         return cls(
-            names, len(table), lambda _: table.to_batches(max_chunksize=streaming.ROWS), lambda: Run.from_frame(frame)
+            names, len(table), lambda _: table.to_batches(max_chunksize=counted.ROWS), lambda: Run.from_frame(frame)
         )
 
     @classmethod
@@ -70,7 +71,7 @@ class ArrowRun(StreamedRun):
         def batches(names: list[str]) -> Iterator[Any]:
             file.check()
             with parquet.ParquetFile(file.absolute) as opened:
-                yield from opened.iter_batches(streaming.ROWS, columns=names)
+                yield from opened.iter_batches(counted.ROWS, columns=names)
             file.check()
 
         with parquet_errors():
@@ -108,7 +109,7 @@ class ArrowRun(StreamedRun):
             last = _rows(batch)
             pending.append(last)
             n_rows += len(batch)
-            cut = last.query.last_list(0, last.last) if n_rows >= streaming.ROWS else 0
+            cut = last.query.last_list(0, last.last) if n_rows >= counted.ROWS else 0
             if cut:  # otherwise the last list may begin in an earlier batch
                 yield [*pending[:-1], last._replace(last=cut)]
                 pending, n_rows = [last._replace(first=cut)], last.last - cut

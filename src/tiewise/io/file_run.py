@@ -39,12 +39,18 @@ class FileRun(StreamedRun):
         self._text = stream.head if is_whole else None  # of a small file, which is opened once
         self._threads = 1 if self._file.size <= SMALL else streaming.THREADS
         self._layout: Layout | None = None  # known after reading
+        self._tags = set[bytes | None]()  # known after inspecting
         self._first_trend: Trend | None = None  # of the first lists along their ranks, if lists do not fall
 
     @property
     def _source(self) -> Source:
         assert self._layout is not None
         return Source(self._name, lambda: self._file.sha256, self._layout.format)
+
+    @property
+    def _tag(self) -> str | None:
+        tag = next(iter(self._tags)) if len(self._tags) == 1 else None
+        return None if tag is None else tag.decode(errors="replace")
 
     def rows(self) -> Run:
         """The same run as columns."""
@@ -55,10 +61,13 @@ class FileRun(StreamedRun):
         self._file.check()
         layout, parts = self._blocks(list_blocks)
         first: list[Any] = next(parts, [])
-        self._layout = layout
+        self._layout, self._tags = layout, set()
 
         def load(block: Any, part: Any, *, ranks: bool = counting.needs_ranks) -> None:
-            parse(block, part, Problems(layout, self._name, strict=True), 1, ranks=ranks)
+            inspects = counting.inspect is not None
+            parse(block, part, Problems(layout, self._name, strict=True), 1, ranks=ranks, tags=inspects)
+            if inspects and len(block):
+                self._tags.add(block.tag)
 
         correct = counting.count(chain([first], parts), load)
         if counting.problem == "not contiguous":

@@ -6,7 +6,6 @@ copied.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -21,11 +20,11 @@ from tiewise.io import streaming
 from tiewise.io.rankings import as_table, rows_of_columns
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
 from tiewise.io.text import reader
-from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists
+from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists, list_parts
 from tiewise.ties.orders import check_orders
 
 #: What a request asks for besides judgments, orders and types, if it asks for nothing else.
-PLAIN = (None, False, None, 0)
+PLAIN = (None, False, None, 0, None)
 
 
 class MemoryRun(StreamedRun):
@@ -54,8 +53,12 @@ class MemoryRun(StreamedRun):
     def _source(self) -> Source | None:
         return self._run.source
 
+    @property
+    def _tag(self) -> str | None:
+        return self._run.name
+
     def _count(self, request: Request) -> Counted:
-        if request.scores is not None:
+        if request.scores is not None or request.inspect is not None:
             return self._count_anew(request)
         # The counts hold the qrels, so that their id stays theirs.
         key = id(request.qrels), request.orders, request.dtypes, request.score_dtype, request.judged_only
@@ -78,15 +81,8 @@ class MemoryRun(StreamedRun):
         return replace(counted, ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
 
     def _read(self, counting: Counting) -> bool:
-        return counting.count(self._parts(), lambda block, lists: self._load(block, lists, counting.needs_ranks))
-
-    def _parts(self) -> Iterator[slice]:
-        """Lists in parts of about `streaming.ROWS` rows."""
-        offsets, first = self._run.offsets, 0
-        while first < len(self._run.queries):
-            last = max(int(np.searchsorted(offsets, offsets[first] + streaming.ROWS, side="right")) - 1, first + 1)
-            yield slice(first, min(last, len(self._run.queries)))
-            first = last
+        parts = list_parts(self._run.offsets)
+        return counting.count(parts, lambda block, lists: self._load(block, lists, counting.needs_ranks))
 
     def _load(self, block: Any, lists: slice, with_ranks: bool) -> None:
         run, offsets = self._run, self._run.offsets[lists.start : lists.stop + 1]

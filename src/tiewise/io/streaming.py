@@ -23,7 +23,7 @@ from tiewise.data.runs import Trend
 from tiewise.data.source import Source
 from tiewise.errors import InputError, name_memory_errors
 from tiewise.io.text import find_not_utf8, reader
-from tiewise.ties.counted import EXAMPLES, Counted, Request, RunSource, count_lists
+from tiewise.ties.counted import EXAMPLES, Counted, ListScores, Request, RunSource, count_lists
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import NO_RANKS, check_orders
 from tiewise.ties.shards import Fingerprints
@@ -32,7 +32,6 @@ MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 ALLOWED = os.environ.get("OMP_NUM_THREADS", "")  # clusters set it for their workers
 THREADS = max(1, min(CORES, int(ALLOWED) if ALLOWED.isdecimal() else CORES, MAX_THREADS))
-ROWS = 1 << 16  # rows that are counted at a time, of a run that is not text
 SMALL = 1 << 18  # rows for which a second thread does not help
 
 Load = Callable[[Any, Any], None]  # fills a compiled block with a part of a run
@@ -54,6 +53,11 @@ class StreamedRun(RunSource):
         """The file, if the run is one; its format is known after reading."""
         return None
 
+    @property
+    def _tag(self) -> str | None:
+        """The tag of the run, if it has one and was inspected."""
+        return None
+
     def _rank_trend(self) -> Trend | None:
         """The trend of the scores along the rank column, perhaps of the first lists only; None if there is none."""
         return None
@@ -71,7 +75,7 @@ class StreamedRun(RunSource):
                 counting = Counting(request, self._threads)
                 if self._read(counting):
                     trend = counting.trend.or_along_ranks(self._rank_trend)
-                    return replace(counting.counted(), source=self._source, trend=trend)
+                    return replace(counting.counted(), source=self._source, trend=trend, name=self._tag)
         except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
             pass
         return None
@@ -130,6 +134,7 @@ class _BlockResult:
     totals: list[tuple[int, ...]] = field(default_factory=list)  # by score view
     has_ranks: bool = True
     fingerprints: Fingerprints | None = None
+    inspected: Any = None
 
 
 class Counting:
@@ -151,7 +156,7 @@ class Counting:
         if first:  # the original scores, to count the ties that rounding creates
             self._all_views.append(_ScoreView((), (), scores))
         self.needs_ranks = "rank" in orders
-        self._limit = request.fingerprint_limit
+        self._limit, self.inspect = request.fingerprint_limit, request.inspect
         self._is_whole = scores is None  # not one shard of several
         self._judged = judgments(qrels)
         self.clear()
@@ -166,6 +171,7 @@ class Counting:
         self.problem: Problem | None = None
         self._has_ranks = True  # all rows have a rank, if an order needs one
         self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
+        self._inspected: list[Any] = []  # of each block
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
@@ -185,6 +191,8 @@ class Counting:
             self._n_queries += block.n_queries
             if block.fingerprints is not None:
                 self._fingerprints.append(block.fingerprints)
+            if self.inspect is not None:
+                self._inspected.append(block.inspected)
             self.rows += block.rows
             for view, totals in zip(self._all_views, block.totals, strict=True):
                 view.totals += totals
@@ -214,6 +222,7 @@ class Counting:
             score_dtype=self._score_dtype,
             fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
             has_self=self._has_self,
+            inspected=tuple(self._inspected),
         )
 
     def _blocks(self, parts: Iterable[Any], load: Load) -> Iterator[_BlockResult]:
@@ -271,6 +280,7 @@ class Counting:
             totals=self._count_views(block, place),
             has_ranks=not self.needs_ranks or block.rank is not None,
             fingerprints=block.fingerprints(self._limit) if self._limit else None,
+            inspected=None if self.inspect is None else self.inspect(_scores(block)),
         )
 
     def _find_other_judged(self, block: Any, lists: Codes, place: Codes) -> None:
@@ -292,6 +302,13 @@ class Counting:
         original = views[0] if not views[0].dtypes and views[0].scores is None else None
         exact = [None, *(original for _ in views[1:])]
         return [view.count(block, self._judged, place, self._row, one) for view, one in zip(views, exact, strict=True)]
+
+
+def _scores(block: Any) -> ListScores:
+    def docs(rows: Codes) -> list[str]:
+        return [block.doc(row).decode() for row in rows.tolist()]
+
+    return ListScores(block.value, block.offsets, lambda at: str(block.query(at), "utf-8"), docs)
 
 
 def _until_error(parts: Iterable[Any]) -> Iterator[Any]:

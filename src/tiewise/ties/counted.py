@@ -7,7 +7,7 @@ arrays, and no reference to the run. All measures, tools and formats of a comman
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import LazyMapping, cached_property
-from tiewise.data.columns import Floats, positions
+from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
@@ -29,6 +29,16 @@ from tiewise.ties.shards import Fingerprints, fingerprint_rows
 DTYPES = ("float64", "float32")
 #: Queries and documents that are kept for messages.
 EXAMPLES = 3
+ROWS = 1 << 16  # rows that are counted at a time, of a run that is not text
+
+
+class ListScores(NamedTuple):
+    """The scores of some lists, in the order of the run; ids are made when they are asked for."""
+
+    value: Floats  # (n_rows,), in memory that is used again
+    offsets: Codes  # (n_lists + 1,)
+    query: Callable[[int], str]  # of a list
+    docs: Callable[[Codes], list[str]]  # of some rows
 
 
 class Request(NamedTuple):
@@ -41,6 +51,7 @@ class Request(NamedTuple):
     judged_only: bool = False  # unjudged documents are removed first, and those with a negative label
     scores: Floats | None = None  # the judged scores of a larger collection, of which the run is one shard
     fingerprint_limit: int = 0  # keep the fingerprints of rows below this
+    inspect: Callable[[ListScores], Any] | None = None  # is called with all lists, some at a time
 
 
 class RunSource:
@@ -68,9 +79,10 @@ class RunSource:
         judged_only: bool = False,
         scores: Floats | None = None,
         fingerprint_limit: int = 0,
+        inspect: Callable[[ListScores], Any] | None = None,
     ) -> Counted:
         """The tie groups for every order and every score type, in one pass over the run: see `Request`."""
-        options = score_dtype, judged_only, scores, fingerprint_limit
+        options = score_dtype, judged_only, scores, fingerprint_limit, inspect
         return self._count(Request(qrels, tuple(orders), tuple(dtypes), *options))
 
     def _count(self, request: Request) -> Counted:
@@ -103,6 +115,8 @@ class Counted(RunSource):
     numbered: tuple[str, ...] = ()  # whose ids are row numbers: "query", "document"
     has_self: NDArray[np.bool_] | None = None  # (n_queries of the qrels,): the list has a document with the query's id
     trend: Trend | None = None  # of the scores along the lists, or, if most do not fall, along the rank column
+    name: str | None = None  # the run's tag, if it was inspected
+    inspected: tuple[Any, ...] = ()  # what `Request.inspect` returned, in the order of the lists
     drop_self: bool = False
     distances: bool = False
 
@@ -236,7 +250,30 @@ def count_lists(run: Run, request: Request) -> Counted:
         fingerprints=fingerprint_rows(run, request.fingerprint_limit) if request.fingerprint_limit else None,
         has_self=np.isin(positions(run.query_index, request.qrels.queries), run.query[run.self_rows]),
         trend=rounded.trend(),
+        name=run.name,
+        inspected=() if request.inspect is None else tuple(map(request.inspect, scores_of(run))),
     )
+
+
+def list_parts(offsets: Codes) -> Iterator[slice]:
+    """Lists in parts of about `ROWS` rows."""
+    first, n_lists = 0, len(offsets) - 1
+    while first < n_lists:
+        last = max(int(np.searchsorted(offsets, offsets[first] + ROWS, side="right")) - 1, first + 1)
+        yield slice(first, min(last, n_lists))
+        first = last
+
+
+def scores_of(run: Run) -> Iterator[ListScores]:
+    """The scores of all lists of a run in memory, some lists at a time."""
+    for lists in list_parts(run.offsets):
+        queries, offsets = run.queries[lists], run.offsets[lists.start : lists.stop + 1]
+        low = int(offsets[0])
+
+        def docs(rows: Codes, low: int = low) -> list[str]:
+            return run.ids(low + rows)
+
+        yield ListScores(run.value[low : int(offsets[-1])], offsets - low, queries.__getitem__, docs)
 
 
 def _count_condensed(run: Run, request: Request) -> Counted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -23,7 +23,14 @@ from tiewise.analysis.auditing.consequences import (
 )
 from tiewise.analysis.auditing.even_steps import EvenSteps
 from tiewise.analysis.auditing.quantization import infer_score_grid
-from tiewise.analysis.auditing.tie_statistics import Pile, SizeBin, TieExample, TieStatistics, count_identical_rows
+from tiewise.analysis.auditing.tie_statistics import (
+    Pile,
+    SizeBin,
+    TieExample,
+    TieStatistics,
+    count_identical_rows,
+    find_ties,
+)
 from tiewise.analysis.comparison.pair import PairComparison
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.measuring import resolve_measures
@@ -31,11 +38,14 @@ from tiewise.analysis.options import Missing, OptionNames
 from tiewise.analysis.report_tables import REPORT_COLUMNS
 from tiewise.analysis.reports import Report
 from tiewise.analysis.rerun.residuals import ScoreNoise, compare_scores
+from tiewise.data.judgments import Qrels
+from tiewise.data.runs import Run
 from tiewise.data.source import Source
 from tiewise.errors import CutWarning, InputError
-from tiewise.io import as_qrels, as_run
-from tiewise.io.edited_run import edit_source
+from tiewise.io import as_qrels, as_source
+from tiewise.io.edited_run import EditedRun, edit_source
 from tiewise.io.memory_run import MemoryRun
+from tiewise.io.streaming import StreamedRun
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -44,7 +54,7 @@ from tiewise.metrics.tool_rules import Rule
 from tiewise.results.base import Result
 from tiewise.results.view import View
 from tiewise.results.wording import trend_note
-from tiewise.ties.counted import RunSource
+from tiewise.ties.counted import Counted, Request, RunSource
 
 if TYPE_CHECKING:
     from tiewise.analysis.auditing.sections import Audits
@@ -112,39 +122,39 @@ def audit(
     >>> found.grid, found.tied_share, found.largest_group
     ('float16', 1.0, 6)
     """
-    edits = {"drop_self": drop_self, "distances": distances}
-    source = _as_source(run, edits)
-    rows = source.rows()
-    if not len(rows):
-        raise InputError("The run has no rows: there is nothing to audit.")
     if library is not None and library not in LIBRARIES:
         raise InputError(f"Unknown library {library!r}. Use one of {', '.join(LIBRARIES)}.")
-    if library is None and rows.source is not None:
-        library = LIBRARY_OF_FORMAT.get(rows.source.format)
-    ties, ranks, pairs = TieStatistics(rows), _check_cutoffs(cutoffs), _check_comparisons(comparisons)
-    limits = _parse_checks(checks)
+    ranks, pairs, limits = _check_cutoffs(cutoffs), _check_comparisons(comparisons), _parse_checks(checks)
     if qrels is None and (pairs or limits):
         raise InputError(f"{'comparisons' if pairs else 'checks'} needs judgments: give the audit qrels (--qrels).")
     qrels = None if qrels is None else as_qrels(qrels)
+    edits = {"drop_self": drop_self, "distances": distances}
+    needs_rows = any(one is not None for one in (reference, rerun, vectors))
+    source = open_audited(run, needs_rows=needs_rows, **edits)
     options = OptionNames(missing=missing, complete=complete, drop_self=drop_self, distances=distances)
     report = None if qrels is None else _evaluate(qrels, source, [*resolve_measures(measures), *limits], options)
-    scores = infer_score_grid(ties.score, ties.size)
-    evidence = collect_evidence(scores, ties, None if vectors is None else count_identical_rows(ties, vectors))
-    across = {rank: ties.count_across(rank) for rank in ranks if rank < ties.longest}
+    counted = source.take_inspected()
+    if library is None and counted.source is not None:
+        library = LIBRARY_OF_FORMAT.get(counted.source.format)
+    ties = TieStatistics(counted.inspected)
+    scores = infer_score_grid([(part.score, part.size) for part in ties.parts])
+    identical = None if vectors is None else count_identical_rows(source.rows(), vectors)
+    evidence = collect_evidence(scores, ties, identical)
+    across = ties.count_across(ranks)
     fidelity = None
     if reference is not None:
-        other = _as_source(reference, edits)
+        other = MemoryRun(open_audited(reference, needs_rows=True, **edits).rows())
         options = OptionNames(**options, oblivious=None)
         its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
-        fidelity = measure_fidelity(rows, other.rows(), report, its_report)
-    noise = None if rerun is None else compare_scores(rows, _as_source(rerun, edits).rows())
+        fidelity = measure_fidelity(source.rows(), other.rows(), report, its_report)
+    noise = None if rerun is None else compare_scores(source.rows(), open_audited(rerun, **edits).rows())
     effects = None if report is None else measure_effects(report)
     reversals = () if report is None else find_reversals(report, pairs, limits)
     grade, verdict, advice = decide_verdict(evidence, across, effects, reversals, fidelity, library)
     quantization, even_lists = scores.quantization, evidence.even_steps
     return Audit(
-        name=getattr(rows, "name", None),
-        source=rows.source,
+        name=counted.name,
+        source=counted.source,
         queries=ties.lists,
         rows=scores.rows,
         verdict=verdict,
@@ -165,14 +175,14 @@ def audit(
         distinct=scores.distinct,
         tied_rows=ties.tied_rows,
         tied_share=ties.tied_share,
-        largest_group=int(ties.size.max()),
+        largest_group=ties.largest,
         group_sizes=ties.histogram(),
         groups=ties.examples(),
         across=across,
         constant_queries=ties.constant,
         nearly_constant_queries=ties.nearly_constant,
         cut_lists=0 if complete else ties.ending_tied,
-        float32_ties=ties.count_float32_ties(),
+        float32_ties=ties.float32_ties,
         rounded_share=evidence.rounded_share,
         near_share=evidence.small_gaps,
         identical_rows=evidence.identical_rows,
@@ -187,13 +197,52 @@ def audit(
         rbo=fidelity.rbo if fidelity else None,
         tau=fidelity.tau if fidelity else None,
         noise=noise,
-        _trend=rows.trend(),
+        _trend=counted.trend,
         _distances=distances,
     )
 
 
-def _as_source(run: Any, edits: Mapping[str, bool]) -> RunSource:
-    return edit_source(run if isinstance(run, RunSource) else MemoryRun(as_run(run)), **edits)
+class AuditedRun(RunSource):
+    """A source whose tie groups of all rows are found when it is counted; its counts are kept."""
+
+    def __init__(self, source: StreamedRun | EditedRun):
+        self._source, self.drop_self, self.distances = source, source.drop_self, source.distances
+        self._counts: dict[tuple[object, ...], Counted] = {}
+        self._inspected: Counted | None = None
+
+    def rows(self) -> Run:
+        """All rows as columns."""
+        return self._source.rows()
+
+    def take_inspected(self) -> Counted:
+        """The counts with the tie groups of all rows, which are not kept."""
+        if self._inspected is None:
+            self._counts.clear()
+            self.count(Qrels.from_dict({}), (), ("float64",))
+        found, self._inspected = self._inspected, None
+        assert found is not None
+        return found
+
+    def _count(self, request: Request) -> Counted:
+        key = id(request.qrels), *request[1:]  # the counts hold the qrels, so that their id stays theirs
+        if key not in self._counts:
+            is_known = self._inspected is not None
+            counted = self._source._count(request if is_known else request._replace(inspect=find_ties))
+            if not counted.n_rows:
+                raise InputError("The run has no rows: there is nothing to audit.")
+            self._inspected = self._inspected or counted
+            self._counts[key] = replace(counted, inspected=())
+        return self._counts[key]
+
+
+def open_audited(run: Any, *, drop_self: bool, distances: bool, needs_rows: bool = False) -> AuditedRun:
+    """A run to audit, without its rows in memory unless they are needed."""
+    source = edit_source(as_source(run), drop_self=drop_self, distances=distances)
+    if isinstance(source, AuditedRun):
+        return source
+    if needs_rows or not isinstance(source, (StreamedRun, EditedRun)):
+        source = MemoryRun(source.rows())
+    return AuditedRun(source)
 
 
 def _check_cutoffs(cutoffs: Any) -> list[int]:

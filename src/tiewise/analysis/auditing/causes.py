@@ -323,7 +323,7 @@ def measure_small_gaps(ties: TieStatistics) -> float | None:
     >>> rounded = np.tanh(np.round(copies, 2))
     >>> for scores in (copies, rounded):
     ...     run = as_run({"q": {f"d{i}": score for i, score in enumerate(scores)}})
-    ...     print(round(measure_small_gaps(TieStatistics(run)), 1))
+    ...     print(round(measure_small_gaps(TieStatistics.of(run)), 1))
     1.2
     0.0
     """

@@ -12,7 +12,7 @@ numbers that would have given the same score: an interval of preimages.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -31,7 +31,7 @@ from tiewise.analysis.grids import (
     nearest_float32,
     subsample,
 )
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Floats
 from tiewise.results.wording import capitalize_first, format_percent
 
 
@@ -136,6 +136,7 @@ UP_TO_SCALE = (
 LOG10_ALPHA = -12.0  # the significance level of every test here: a false positive rate of 10^-12
 DECISIVE = 3.0  # log10: of two hypotheses, one is chosen if the scores are a thousand times as likely under it
 MIN_TIED_SHARE = 0.9  # of distinct tied scores that must fit a quantisation; the others may come from elsewhere
+MERGED = 1 << 20  # scores that are sorted at a time, at least
 SCREENED = 200  # scores that are tried on the finest of several nested grids before the others are
 
 #: The grids to look for, from the coarsest on: in each row, the last contains all numbers of the others.
@@ -209,19 +210,20 @@ class ScoreGrid:
         return f"{', '.join([f'{which} are {numbers}', *found.later_steps])}."
 
 
-def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
-    """The grid of scores, which are those of tie groups of some sizes, and how they were quantised.
+def infer_score_grid(parts: Sequence[tuple[Floats, NDArray[Any]]]) -> ScoreGrid:
+    """The grid of scores and how they were quantised, from the scores and the sizes of tie groups in several parts.
 
     Infinite scores mean that a document was not scored; they lie on every grid.
 
+    >>> def infer(scores):
+    ...     return infer_score_grid([(scores, np.ones(len(scores), dtype=int))])
     >>> scores = np.linspace(0.1, 0.9, 500)
-    >>> infer_score_grid(scores).name, infer_score_grid(scores.astype(np.float32).astype(float)).name
+    >>> infer(scores).name, infer(scores.astype(np.float32).astype(float)).name
     ('float64', 'float32')
-    >>> infer_score_grid(scores.astype(np.float16).astype(float)).evidence
+    >>> infer(scores.astype(np.float16).astype(float)).evidence
     'All 500 scores (500 distinct) lie on the float16 grid. Of ..., only one in 8,192 is such a number: ...coincidence.'
     """
-    sizes = np.ones(len(scores), dtype=np.int64) if sizes is None else sizes
-    distinct = np.unique(scores)
+    distinct = _find_distinct(score for score, _ in parts)
     x = distinct[np.isfinite(distinct)]
     name = find_grid(x)
     distinct_float32, p_value = 0, None
@@ -230,20 +232,34 @@ def infer_score_grid(scores: Floats, sizes: Codes | None = None) -> ScoreGrid:
         distinct_float32, p_value = len(f), log10_p_value((FLOAT32.spacing(f) / GRIDS[name].spacing(f))[f != 0])
     printings = find_printings(x) if name != "integer" and len(x) >= MIN_DISTINCT else ()
     printed = () if name in LOW_PRECISION else tuple(grid for grid in printings if grid.name != name)
-    roundings = (GRIDS[name], *printed)
-    found = ScoreGrid(name, int(sizes.sum()), len(distinct), distinct_float32, p_value, subsample(x), roundings)
+    roundings, rows = (GRIDS[name], *printed), sum(int(size.sum()) for _, size in parts)
+    found = ScoreGrid(name, rows, len(distinct), distinct_float32, p_value, subsample(x), roundings)
     if name == "integer":
         return found
     if quantization := find_quantization(x, printings):
         return replace(found, quantization=quantization)
-    finite = np.isfinite(scores)
-    tied = np.unique(scores[finite & (sizes > 1)])
+    tied = _find_distinct(score[(size > 1) & np.isfinite(score)] for score, size in parts)
     quantization = find_quantization(tied, find_printings(tied), MIN_TIED_SHARE)
     if quantization is None:
         return found
-    explained = sizes[finite][quantization.explains(scores[finite])]
-    share = float(explained.sum() / sizes[finite].sum())
-    return replace(found, quantization=quantization, share=share, tied_share=float(quantization.explains(tied).mean()))
+    finite = explained = 0
+    for score, size in parts:
+        is_finite = np.isfinite(score)
+        finite += int(size[is_finite].sum())
+        explained += int(size[is_finite][quantization.explains(score[is_finite])].sum())
+    share, tied_share = explained / finite, float(quantization.explains(tied).mean())
+    return replace(found, quantization=quantization, share=share, tied_share=tied_share)
+
+
+def _find_distinct(parts: Iterable[Floats]) -> Floats:
+    """The distinct numbers of several parts, ascending."""
+    found, pending, many = np.zeros(0), list[Floats](), 0
+    for part in parts:
+        pending.append(part)
+        many += len(part)
+        if many >= max(MERGED, 2 * len(found)):
+            found, pending, many = np.unique(np.concatenate([found, *pending])), [], 0
+    return np.unique(np.concatenate([found, *pending]))
 
 
 # -- quantisation ----------------------------------------------------------------------------------------------------

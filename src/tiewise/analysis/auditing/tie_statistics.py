@@ -1,22 +1,26 @@
 """Tie statistics of all rows of a run: tie groups, their sizes, places and scores, and identical documents.
 
-`tiewise.ties` counts only what judged documents need. This module looks at every row, after one sort of each list.
+`tiewise.ties` counts only what judged documents need. This module looks at every row, some lists at a time while the
+run is read, and keeps the tie groups without ids.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.grids import BLOCK_SIZE, Grid
-from tiewise.data.columns import Codes, Floats, identifier, project, sort_lists, to_host
+from tiewise.analysis.grids import Grid
+from tiewise.data.columns import Codes, Floats, identifier, is_descending, project, ranges, sort_lists, to_host
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
+from tiewise.ties.counted import ListScores, scores_of
+from tiewise.ties.orders import group_rows
 
 MAX_LISTS = 200  # lists that are tested one by one
 MAX_GROUPS = 300_000  # about the number of groups in a sample
@@ -57,45 +61,125 @@ class Pile(NamedTuple):
     printed: bool = False  #: whether few digits, rather than float32, make these scores equal
 
 
-class TieStatistics:
-    """Every tie group of a run, list by list and best first, and counts of them; an untied row is a group of one."""
+class TiesOfLists(NamedTuple):
+    """The tie groups of some lists, list by list and best first; an untied row is a group of one."""
 
-    def __init__(self, run: Run):
-        values = run.value if run.descending else sort_lists(run.value, run.offsets)
-        lengths = np.diff(run.offsets)
-        new = np.ones(len(values), dtype=bool)
-        new[1:] = values[1:] != values[:-1]
-        new[run.offsets[:-1][lengths > 0]] = True
-        first = np.flatnonzero(new)
-        self.run = run
-        # -- (n_groups,)
-        self.query = query = np.searchsorted(run.offsets, first, side="right") - 1  # the list's position in the run
-        self.start = first - run.offsets[query]  # documents of the list with a higher score
-        self.size = size = np.diff(np.append(first, len(values)))
-        self.score = values[first]
-        self.is_tied = size > 1
-        length = lengths[query]
-        self.is_last = self.start + size == length  # whether the group is the last of its list
-        # -- counts
-        self.lists = _count(lengths)  # lists that are not empty
+    n_lists: int
+    score: Floats  # (n_groups,)
+    size: NDArray[Any]  # (n_groups,): the least unsigned integers that hold it
+    lists: Codes  # (n_lists that are not empty,): their places among the lists
+    heads: Codes  # (n_lists that are not empty + 1,): the first group of each
+    length: Codes  # (n_lists that are not empty,)
+    float32_ties: int  # rows that are tied in addition if scores are read as float32
+    examples: tuple[TieExample, ...]  # the largest
+
+    @property
+    def is_tied(self) -> NDArray[np.bool_]:
+        """Whether several documents have the score."""
+        return self.size > 1
+
+    @property
+    def has_ties(self) -> NDArray[np.bool_]:
+        """Whether each list that is not empty has a tie."""
+        return np.asarray(np.maximum.reduceat(self.size, self.heads[:-1]) > 1) if len(self.lists) else self.lists > 0
+
+    def lies_within(self, low: float, high: float) -> bool:
+        """Whether all scores do."""
+        return bool((self.score[self.heads[:-1]] <= high).all() and (self.score[self.heads[1:] - 1] >= low).all())
+
+    @property
+    def inner(self) -> NDArray[np.bool_]:
+        """Whether each group but the last is followed by one of the same list."""
+        inner = np.ones(max(len(self.score) - 1, 0), dtype=bool)
+        inner[self.heads[1:-1] - 1] = False
+        return inner
+
+
+def find_ties(scores: ListScores) -> TiesOfLists:
+    """The tie groups of some lists."""
+    value, offsets = scores.value, scores.offsets
+    ordered = value if is_descending(value, offsets) else sort_lists(value, offsets)
+    new = np.ones(len(ordered) + 1, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:-1])
+    new[offsets[:-1]] = True
+    first = np.flatnonzero(new)  # and the number of rows
+    lists = np.flatnonzero(np.diff(offsets))
+    length = np.diff(offsets)[lists]
+    heads = np.append(np.searchsorted(first, offsets[lists]), len(first) - 1)
+    size, score = np.diff(first), ordered[first[:-1]]
+    tied = np.flatnonzero(size > 1)
+    examples = []
+    for group in tied[np.argsort(-size[tied], kind="stable")[:MAX_EXAMPLES]].tolist():
+        at = lists[np.searchsorted(heads, group, side="right") - 1]
+        low, high = offsets[at : at + 2]
+        docs = scores.docs(low + np.flatnonzero(value[low:high] == score[group])[:MAX_EXAMPLES])
+        rank = int(first[group] - low) + 1
+        examples.append(TieExample(scores.query(int(at)), float(score[group]), rank, int(size[group]), tuple(docs)))
+    smallest = np.min_scalar_type(int(size.max(initial=0)))
+    found = TiesOfLists(len(offsets) - 1, score, size.astype(smallest), lists, heads, length, 0, tuple(examples))
+    return found._replace(float32_ties=_count_float32_ties(found))
+
+
+def _count_float32_ties(ties: TiesOfLists) -> int:
+    score = project(ties.score, "float32")
+    same = (score[1:] == score[:-1]) & ties.inner
+    if not same.any():
+        return 0
+    return _count((np.append(same, False) | np.append(False, same)) & ~ties.is_tied)
+
+
+class TieStatistics:
+    """Every tie group of a run, and counts of them, from those of its lists, some at a time."""
+
+    def __init__(self, parts: Sequence[TiesOfLists]):
+        self.parts = parts
+        lengths = np.concatenate([part.length for part in parts]) if parts else np.zeros(0, np.int64)
+        self.lists = len(lengths)  # that are not empty
         self.rankings = _count(lengths > 1)  # lists in which there is something to rank
         self.longest = int(lengths.max(initial=0))
-        self.tied_rows = int(size[self.is_tied].sum())
-        self.tied_pairs = _count_pairs(size)
-        self.constant = _count(self.is_tied & (size == length))  # lists that give all documents one score
-        most = (size >= NEARLY_CONSTANT * length) & (size < length) & (length >= MIN_LISTS)
-        unmatched = (self.score == 0) & self.is_last  # documents without a match
-        self.nearly_constant = _count(most & ~unmatched)  # other lists that give most documents one score
-        self.ending_tied = _count(self.is_last & self.is_tied)  # lists that may be cut inside a tie group
+        self.rows = int(lengths.sum())
+        #: The number of groups of each size.
+        self.sizes = np.zeros(int(max((part.size.max(initial=0) for part in parts), default=0)) + 1, np.int64)
+        self.constant = self.nearly_constant = self.ending_tied = 0
+        for part in parts:
+            counts = np.bincount(part.size)
+            self.sizes[: len(counts)] += counts
+            self._count_lists(part)
+        size = np.arange(len(self.sizes))
+        self.tied_rows = int((size * self.sizes)[2:].sum())
+        self.tied_pairs = int((size * (size - 1) // 2 * self.sizes).sum())
+        #: How many more rows are tied if scores are read as float32.
+        self.float32_ties = sum(part.float32_ties for part in parts)
+
+    @classmethod
+    def of(cls, run: Run) -> TieStatistics:
+        """Those of a run in memory."""
+        return cls(list(map(find_ties, scores_of(run))))
+
+    def _count_lists(self, part: TiesOfLists) -> None:
+        if not len(part.lists):
+            return
+        last, length = part.heads[1:] - 1, part.length
+        most = np.maximum.reduceat(part.size, part.heads[:-1])
+        self.constant += _count((most == length) & (length > 1))  # lists that give all documents one score
+        nearly = (most >= NEARLY_CONSTANT * length) & (most < length) & (length >= MIN_LISTS)
+        unmatched = (part.score[last] == 0) & (part.size[last] == most)  # documents without a match
+        self.nearly_constant += _count(nearly & ~unmatched)  # other lists that give most documents one score
+        self.ending_tied += _count(part.size[last] > 1)  # lists that may be cut inside a tie group
+
+    @property
+    def largest(self) -> int:
+        """The size of the largest group."""
+        return len(self.sizes) - 1
 
     @property
     def tied_share(self) -> float:
         """The share of rows that are tied."""
-        return self.tied_rows / max(len(self.run), 1)
+        return self.tied_rows / max(self.rows, 1)
 
     def histogram(self) -> tuple[SizeBin, ...]:
         """The groups by size: 1, 2, 3 to 4, 5 to 8 and so on."""
-        counts = np.bincount(self.size)[1:]
+        counts = self.sizes[1:]
         size = np.arange(1, len(counts) + 1)
         power = np.ceil(np.log2(size)).astype(np.int64)
         groups, rows = (np.bincount(power, weights).astype(np.int64) for weights in (counts, counts * size))
@@ -106,26 +190,20 @@ class TieStatistics:
 
     def examples(self) -> tuple[TieExample, ...]:
         """The largest groups of tied documents, each with some of its documents."""
-        tied = np.flatnonzero(self.is_tied)
-        found = []
-        for group in tied[np.argsort(-self.size[tied], kind="stable")[:MAX_EXAMPLES]].tolist():
-            query, score = int(self.query[group]), float(self.score[group])
-            low, high = self.run.offsets[query : query + 2]
-            rows = low + np.flatnonzero(self.run.value[low:high] == score)
-            rank, size = int(self.start[group]) + 1, int(self.size[group])
-            docs = tuple(self.run.ids(rows[:MAX_EXAMPLES]))
-            found.append(TieExample(self.run.queries[query], score, rank, size, docs))
-        return tuple(found)
+        return tuple(
+            sorted(chain.from_iterable(part.examples for part in self.parts), key=lambda one: -one.size)[:MAX_EXAMPLES]
+        )
 
-    def count_across(self, cutoff: int) -> int:
-        """How many lists have a tie between this rank and the next."""
-        return _count((self.start < cutoff) & (self.start + self.size > cutoff))
-
-    def count_float32_ties(self) -> int:
-        """How many more rows are tied if scores are read as float32."""
-        score = project(self.score, "float32")
-        same = (score[1:] == score[:-1]) & (self.query[1:] == self.query[:-1])
-        return _count((np.append(same, False) | np.append(False, same)) & ~self.is_tied)
+    def count_across(self, cutoffs: Sequence[int]) -> dict[int, int]:
+        """By rank, how many lists have a tie between it and the next; without ranks at which all have ended."""
+        across = {cutoff: 0 for cutoff in cutoffs if cutoff < self.longest}
+        for part in self.parts:
+            new = np.zeros(int(part.length.sum()) + 1, dtype=bool)  # whether a group begins at a row
+            new[np.cumsum(part.size, dtype=np.int64)] = True
+            first = np.cumsum(part.length) - part.length
+            for cutoff in across:
+                across[cutoff] += _count(~new[(first + cutoff)[part.length > cutoff]])
+        return across
 
     # -- signs of a cause -----------------------------------------------------------------------------------------
 
@@ -135,15 +213,20 @@ class TieStatistics:
 
         If scores were rounded to 0 instead, the scores before them are often tied as well.
         """
-        last = np.flatnonzero((self.score == 0) & self.is_last & (self.start > 0))
-        most = 2 * _count_pairs(self.size[last]) >= self.tied_pairs
-        return most and len(last) >= MIN_LISTS and 4 * _count(self.is_tied[last - 1]) < len(last)
+        lists = pairs = tied_before = 0
+        for part in self.parts:
+            last = part.heads[1:] - 1
+            last = last[(part.score[last] == 0) & (last > part.heads[:-1])]
+            lists += len(last)
+            pairs += _count_pairs(part.size[last])
+            tied_before += _count(part.is_tied[last - 1])
+        return 2 * pairs >= self.tied_pairs and lists >= MIN_LISTS and 4 * tied_before < lists
 
     @property
     def are_ranks(self) -> bool:
         """Whether the scores are ranks: untied, and one apart in all lists."""
-        steps = -np.diff(self.score)[np.diff(self.query) == 0]
-        return not self.tied_rows and len(steps) > 0 and bool((steps == 1).all())
+        apart = ((part.score[:-1] - part.score[1:])[part.inner] == 1 for part in self.parts)
+        return not self.tied_rows and self.rankings > 0 and all(bool(one.all()) for one in apart)
 
     def explain_by_rounding(self, grids: Sequence[Grid], limits: Sequence[float]) -> tuple[float, Grid] | None:
         """The largest share of tied pairs that rounding to one of the grids explains, and the grid; None without ties.
@@ -152,19 +235,26 @@ class TieStatistics:
         many pairs share a cell as are one step apart. Documents that tie for another reason have no such neighbours.
         Groups with a score of ±`limits` are left out: a limit has a neighbour on one side only.
         """
-        kept = ~np.isin(np.abs(self.score), limits)
-        tied = _count_pairs(self.size[kept])
+
+        def is_kept(part: TiesOfLists) -> NDArray[np.bool_]:
+            return ~np.isin(np.abs(part.score), limits)
+
+        tied = sum(_count_pairs(part.size[is_kept(part)]) for part in self.parts) if limits else self.tied_pairs
         if not tied:
             return None
-        above = np.flatnonzero((self.query[1:] == self.query[:-1]) & kept[1:] & kept[:-1])
         apart = [0] * len(grids)  # pairs that are one step apart
-        for block in np.array_split(above, len(above) // BLOCK_SIZE + 1):
-            upper, lower, pairs = self.score[block], self.score[block + 1], self.size[block] * self.size[block + 1]
+        for part in self.parts:
+            above = part.inner
+            if limits:
+                above &= (kept := is_kept(part))[1:] & kept[:-1]
+            upper, lower = part.score[:-1], part.score[1:]
             smaller = np.where(np.abs(upper) < np.abs(lower), upper, lower)
             with np.errstate(invalid="ignore", over="ignore"):
+                gap = upper - lower
                 for number, grid in enumerate(grids):
-                    steps = (upper - lower) / grid.spacing(smaller)
-                    apart[number] += int(pairs[np.abs(steps - 1) < 0.01].sum())
+                    is_step = above & (np.abs(gap / grid.spacing(smaller) - 1) < 0.01)
+                    step = np.flatnonzero(is_step)
+                    apart[number] += int((part.size[step].astype(np.int64) * part.size[step + 1]).sum())
         shares = (min(1.0, number / 2 / tied) for number in apart)
         return max(zip(shares, grids, strict=True), key=lambda one: one[0])
 
@@ -173,71 +263,86 @@ class TieStatistics:
 
         At 1, scores that float32 can hardly distinguish from 1 count too; with few digits, those printed as 1 or 0.
         """
-        if not len(self.score) or self.score.max() > 1 or self.score.min() < -1:
+        if not all(part.lies_within(-1, 1) for part in self.parts):
             return ()
-        from_one, from_zero = 1 - np.abs(self.score), np.abs(self.score)
         step = 0.0 if printing is None else float(printing.spacing(np.array([0.99]))[0])
-        found = (self._pile(1.0, from_one, step, NEAR_ONE, APPROACH), self._pile(0.0, from_zero, step, 0.0, NEAR_ONE))
+        limits = ((1.0, NEAR_ONE, APPROACH), (0.0, 0.0, NEAR_ONE))
+        found = (self._pile(at, step, within, approach) for at, within, approach in limits)
         return tuple(pile for pile in found if pile.tied_rows)
 
-    def _pile(self, at: float, distance: Floats, step: float, within: float, approach: float) -> Pile:
+    def _pile(self, at: float, step: float, within: float, approach: float) -> Pile:
         printed = step > NEAR_ONE
-        here = distance < step / 2 if printed else (distance < within) | (distance == 0)
-        rows, tied = int(self.size[here].sum()), int(self.size[here & self.is_tied].sum())
-        near = ~here & (distance < (1.5 * step if printed else approach))
+        rows = tied = beside = 0
+        for part in self.parts:
+            distance = np.abs(at - np.abs(part.score))
+            near = distance < (1.5 * step if printed else approach)
+            if not near.any():
+                continue
+            distance, size = distance[near], part.size[near]
+            here = distance < step / 2 if printed else (distance < within) | (distance == 0)
+            rows, tied = rows + int(size[here].sum()), tied + int(size[here & (size > 1)].sum())
+            beside += int(size[~here].sum())
         needed = MIN_BESIDE * rows if printed else 1
-        return Pile(at, rows, tied, int(self.size[near].sum()) >= needed, printed)
+        return Pile(at, rows, tied, beside >= needed, printed)
 
     # -- samples for other tests ----------------------------------------------------------------------------------
 
     def sample_tied_lists(self) -> list[Floats]:
         """The distinct finite scores, ascending, of lists with ties: of all such lists, or some at even distances."""
-        tied = np.unique(self.query[self.is_tied])
-        chosen = tied[:: len(tied) // MAX_LISTS + 1]
-        bounds = zip(*(np.searchsorted(self.query, chosen, side=side) for side in ("left", "right")), strict=True)
-        lists = (self.score[low:high][::-1] for low, high in bounds)
-        return [scores[np.isfinite(scores)] for scores in lists]
+        tied = [np.flatnonzero(part.has_ties) for part in self.parts]
+        every, before, lists = sum(map(len, tied)) // MAX_LISTS + 1, 0, []
+        for part, places in zip(self.parts, tied, strict=True):
+            for place in places[-before % every :: every].tolist():
+                scores = part.score[part.heads[place] : part.heads[place + 1]][::-1]
+                lists.append(scores[np.isfinite(scores)])
+            before += len(places)
+        return lists
 
     def sample_groups(self) -> tuple[Codes, Floats, Codes]:
         """The list, score and size of groups with a finite score: of all lists, or some at even distances."""
-        chosen = np.isfinite(self.score) & (self.query % (len(self.score) // MAX_GROUPS + 1) == 0)
-        return self.query[chosen], self.score[chosen], self.size[chosen]
-
-    def tied_documents(self) -> tuple[list[str], Codes]:
-        """The documents of all tied rows, and the group of each."""
-        group = np.repeat(np.arange(len(self.size)), self.size)
-        order = np.lexsort((-self.run.value, np.repeat(np.arange(len(self.run.queries)), np.diff(self.run.offsets))))
-        tied = np.flatnonzero(self.is_tied[group])
-        return self.run.ids(order[tied]), group[tied]
+        every, before = sum(len(part.score) for part in self.parts) // MAX_GROUPS + 1, 0
+        samples = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
+        for part in self.parts:
+            places = before + part.lists
+            chosen = np.flatnonzero(places % every == 0)
+            counts = np.diff(part.heads)[chosen]
+            groups = ranges(part.heads[chosen], counts)
+            sample = np.repeat(places[chosen], counts), part.score[groups], part.size[groups].astype(np.int64)
+            samples.append(tuple(column[np.isfinite(sample[1])] for column in sample))
+            before += part.n_lists
+        query, score, size = map(np.concatenate, zip(*samples, strict=True))
+        return query, score, size
 
 
 def _count(mask: NDArray[Any]) -> int:
     return int(np.count_nonzero(mask))
 
 
-def _count_pairs(sizes: Codes) -> int:
+def _count_pairs(sizes: NDArray[Any]) -> int:
+    sizes = sizes.astype(np.int64)
     return int((sizes * (sizes - 1)).sum()) // 2
 
 
-def count_identical_rows(ties: TieStatistics, vectors: Any) -> int:
+def count_identical_rows(run: Run, vectors: Any) -> int:
     """How many tied rows are tied only with documents of the same vector; a document without a vector differs from all.
 
     `vectors` is ``{document: vector}`` or ``(ids, matrix)``.
     """
     numbers = number_vectors(vectors)
-    documents = ties.run.ids(np.arange(len(ties.run)))
+    documents = run.ids(np.arange(len(run)))
     if numbers.keys().isdisjoint(documents):
         raise InputError(
             f"No document of the run has a vector. Documents of the run: {list_examples(documents[:10])}; ids of the "
             f"vectors: {list_examples(list(numbers)[:10])}."
         )
-    tied, group = ties.tied_documents()
-    if not tied:
+    rows, start, size = group_rows(run)
+    rows, start, size = (column[size > 1] for column in (rows, start, size))
+    if not len(rows):
         return 0
-    vector = np.array([numbers.get(doc, -row) for row, doc in enumerate(tied, 1)])
-    first = np.flatnonzero(np.diff(group, prepend=-1))
+    vector = np.array([numbers.get(doc, -row) for row, doc in enumerate(run.ids(rows), 1)])
+    first = np.flatnonzero(np.diff(run.offsets[run.query[rows]] + start, prepend=-1))
     identical = np.minimum.reduceat(vector, first) == np.maximum.reduceat(vector, first)
-    return int(ties.size[group[first]][identical].sum())
+    return int(size[first][identical].sum())
 
 
 def number_vectors(vectors: Any) -> dict[str, int]:
