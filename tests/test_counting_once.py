@@ -45,7 +45,8 @@ COMMANDS = {
     "compare qrels a b": FORMAT + COUNT,
     "compare qrels a b --format markdown": FORMAT + COUNT,
     "compare qrels a b --orders shared": FORMAT + COUNT + ROWS,
-    "audit a": ROWS,
+    "audit a": FORMAT + COUNT,
+    "audit a --qrels qrels": FORMAT + COUNT,
     "similarity a b": ROWS,
     "report qrels a b -o page.html": ROWS,
 }

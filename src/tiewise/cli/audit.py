@@ -10,12 +10,14 @@ import click
 
 import tiewise as tw
 from tiewise.analysis.auditing import CUTOFFS, Audits
+from tiewise.analysis.auditing.audits import open_audited
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, OUTPUT, TIES, command, option
 from tiewise.cli.conditions import FACTS
 from tiewise.cli.inputs import Inputs, collect_warnings
 from tiewise.cli.output import Output, failed_checks
+from tiewise.cli.progress import progress
 from tiewise.cli.selection import Selection
 from tiewise.errors import InputError
 
@@ -90,26 +92,30 @@ def audit(
         checks.setdefault(measure, []).append(limit)
     with collect_warnings() as warned:
         judged = None if inputs.qrels is None else inputs.read_qrels()
-        runs = inputs.read_runs(quiet=output.quiet, hashed=output.format == "json")  # JSON shows the hash
+        edits = {name: evaluation[name] for name in ("drop_self", "distances")}
+        needs_rows = reference is not None or rerun is not None
+        runs = {name: open_audited(run, needs_rows=needs_rows, **edits) for name, run in inputs.open_runs().items()}
         other = None if reference is None else tw.read_run(reference)
         again = None if rerun is None else tw.read_run(rerun)
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
         if judged is not None and len(runs) > 1 and compared:
             pairs = list(tw.compare(judged, runs, compared, **evaluation).pairs())
-        found = {
-            name: tw.audit(
-                run,
-                qrels=judged,
-                reference=other,
-                rerun=again,
-                measures=chosen,
-                cutoffs=cutoffs or CUTOFFS,
-                library=library,
-                comparisons=[pair for pair in pairs if name in (pair.a, pair.b)],
-                checks=checks,
-                **evaluation,
-            )
-            for name, run in runs.items()
-        }
+        found = {}
+        with progress("runs", quiet=output.quiet) as callback:
+            for name, run in runs.items():
+                found[name] = tw.audit(
+                    run,
+                    qrels=judged,
+                    reference=other,
+                    rerun=again,
+                    measures=chosen,
+                    cutoffs=cutoffs or CUTOFFS,
+                    library=library,
+                    comparisons=[pair for pair in pairs if name in (pair.a, pair.b)],
+                    checks=checks,
+                    **evaluation,
+                )
+                if callback is not None:
+                    callback(len(found), len(runs))
     output.show(Audits(found), warned, failed=failed_checks(conditions, found))

@@ -17,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
+from tiewise.analysis.auditing.audits import open_audited
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
 from tiewise.analysis.comparison.pair import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
@@ -32,8 +33,6 @@ from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, prefix_errors
 from tiewise.io import as_qrels, as_run
-from tiewise.io.edited_run import edit_source
-from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
@@ -75,7 +74,7 @@ def collect_content(
     checked = Options.of("write_page", cast(OptionNames, {"seed": seed, **options}))
     edits: dict[str, Any] = {"drop_self": checked.drop_self, "distances": checked.distances}
     # Each is counted once, for all that follows.
-    sources = {name: edit_source(MemoryRun(_read(name, run)), **edits) for name, run in named.items()}
+    sources = {name: open_audited(_read(name, run), needs_rows=True, **edits) for name, run in named.items()}
     read = {name: source.rows() for name, source in sources.items()}
     judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
     families = find_families(read, reference)

@@ -134,6 +134,7 @@ def audit(
     options = OptionNames(missing=missing, complete=complete, drop_self=drop_self, distances=distances)
     report = None if qrels is None else _evaluate(qrels, source, [*resolve_measures(measures), *limits], options)
     counted = source.take_inspected()
+    assert counted.trend is not None
     if library is None and counted.source is not None:
         library = LIBRARY_OF_FORMAT.get(counted.source.format)
     ties = TieStatistics(counted.inspected)

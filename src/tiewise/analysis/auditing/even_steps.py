@@ -25,6 +25,7 @@ LOG10_ALPHA_OF_LIST = -6.0  # the significance level for a single list
 RANGES = ((0.0, 1.0), (0.5, 1.0), (0.0, 0.5), (0.75, 1.0), (0.0, 0.25))  # parts of the range of a list
 OF_LISTS = [one for one in UP_TO_SCALE if one.name in ("scaling", "exp", "sigmoid")]  # exp: a softmax over a list
 MAX_DENOMINATOR = 4096  # float16 has no more numbers in such a part
+DENOMINATORS = np.arange(1.0, MAX_DENOMINATOR + 1)
 
 
 @dataclass(frozen=True)
@@ -105,21 +106,21 @@ def _test_list(
     It is corrected for all tests that were made: parts of the range, transformations and denominators.
     """
     tests = math.log10(len(RANGES) * len(transformations) * MAX_DENOMINATOR)
+    printed = np.max([grid.spacing(x) for grid in printings], axis=0) if printings else np.zeros(1)
     found = [
         (_log10_chance(part), transformation)
         for transformation in transformations
         if transformation.can_produce(x[0], x[-1])
-        for part in _split_range(_invert_list(x, transformation, printings))
+        for part in _split_range(_invert_list(x, transformation, printed))
     ]
     p_value, best = min(found, key=lambda one: one[0], default=(0.0, transformations[0]))
     return min(0.0, p_value + tests), best
 
 
-def _invert_list(x: Floats, transformation: Transformation, printings: Sequence[Grid]) -> Preimage:
-    """The numbers behind ascending scores, where they are finite, ascending as well."""
+def _invert_list(x: Floats, transformation: Transformation, printed: Floats) -> Preimage:
+    """The numbers behind ascending scores, printed in such steps; where they are finite, ascending as well."""
     largest = max(abs(x[0]), abs(x[-1]))  # may have been subtracted
     computed = transformation.error * FLOAT32.spacing(np.asarray(largest) if transformation.linear else x)
-    printed = np.max([grid.spacing(x) for grid in printings], axis=0, initial=0.0) if printings else 0.0
     preimage = transformation.invert(x, computed + printed / 2)
     known = preimage.take(np.isfinite(preimage.margin))
     descends = len(known.value) and known.value[0] > known.value[-1]
@@ -147,19 +148,23 @@ def _log10_chance(part: Preimage) -> float:
     Distinct scores must be distinct fractions.
     """
     value, margin = part
-    tolerance = (margin + max(margin[0], margin[-1])) / (value[-1] - value[0])
-    place = _rescale(value)
+    width = value[-1] - value[0]
+    tolerance, place = (margin + max(margin[0], margin[-1])) / width, (value - value[0]) / width
+    # Two neighbours are distinct fractions, so they are at least 1 / denominator apart, but for their tolerances.
+    least = 0.999999 / max((place[1:] - place[:-1] + tolerance[1:] + tolerance[:-1]).min(), 1e-300)
+    if least > MAX_DENOMINATOR:
+        return 0.0
     ordered = np.sort(tolerance)
     median = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
-    denominators = np.arange(1.0, min(np.ceil(0.25 / median), MAX_DENOMINATOR) + 1)
+    denominators = DENOMINATORS[max(int(least) - 1, 0) : int(min(np.ceil(0.25 / median), MAX_DENOMINATOR))]
     denominators = denominators[4 * median * denominators < 1]  # with finer steps, most scores would always fit
     start = 1
-    for stop in (2, 3, 9, len(place) - 1):  # a few numbers rule out most denominators; the first and the last fit all
-        steps = place[start:stop, None] * denominators
-        fits = np.abs(steps - np.rint(steps)) <= tolerance[start:stop, None] * denominators
-        denominators, start = denominators[fits.all(axis=0)], stop
+    for stop in (2, 3, 9, 40, len(place) - 1):  # a few numbers rule out most denominators; the first and last fit all
         if not len(denominators):
             return 0.0
+        steps = place[start:stop, None] * denominators
+        fits = np.abs(steps - np.rint(steps)) <= tolerance[start:stop, None] * denominators
+        denominators, start = denominators[fits[0] if len(fits) == 1 else fits.all(axis=0)], stop
     for denominator in denominators:
         if np.diff(np.rint(place * denominator)).min() >= 1:
             return float(np.log10(np.minimum(2 * tolerance[1:-1] * denominator, 1.0)).sum())

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.analysis.grids import Grid
-from tiewise.data.columns import Codes, Floats, identifier, is_descending, project, ranges, sort_lists, to_host
+from tiewise.data.columns import Codes, Floats, identifier, is_descending, ranges, sort_lists, to_host
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun, list_examples
@@ -88,6 +88,14 @@ class TiesOfLists(NamedTuple):
         return bool((self.score[self.heads[:-1]] <= high).all() and (self.score[self.heads[1:] - 1] >= low).all())
 
     @property
+    def gaps(self) -> Floats:
+        """From each group but the last to the next one of the list; infinite after the last one of a list."""
+        with np.errstate(over="ignore"):
+            gaps = self.score[:-1] - self.score[1:]
+        gaps[self.heads[1:-1] - 1] = np.inf
+        return gaps
+
+    @property
     def inner(self) -> NDArray[np.bool_]:
         """Whether each group but the last is followed by one of the same list."""
         inner = np.ones(max(len(self.score) - 1, 0), dtype=bool)
@@ -121,10 +129,9 @@ def find_ties(scores: ListScores) -> TiesOfLists:
 
 
 def _count_float32_ties(ties: TiesOfLists) -> int:
-    score = project(ties.score, "float32")
+    with np.errstate(over="ignore"):
+        score = ties.score.astype(np.float32)
     same = (score[1:] == score[:-1]) & ties.inner
-    if not same.any():
-        return 0
     return _count((np.append(same, False) | np.append(False, same)) & ~ties.is_tied)
 
 
@@ -225,8 +232,8 @@ class TieStatistics:
     @property
     def are_ranks(self) -> bool:
         """Whether the scores are ranks: untied, and one apart in all lists."""
-        apart = ((part.score[:-1] - part.score[1:])[part.inner] == 1 for part in self.parts)
-        return not self.tied_rows and self.rankings > 0 and all(bool(one.all()) for one in apart)
+        apart = ((part.gaps[part.inner] == 1).all() for part in self.parts)
+        return not self.tied_rows and self.rankings > 0 and all(apart)
 
     def explain_by_rounding(self, grids: Sequence[Grid], limits: Sequence[float]) -> tuple[float, Grid] | None:
         """The largest share of tied pairs that rounding to one of the grids explains, and the grid; None without ties.
@@ -235,26 +242,23 @@ class TieStatistics:
         many pairs share a cell as are one step apart. Documents that tie for another reason have no such neighbours.
         Groups with a score of ±`limits` are left out: a limit has a neighbour on one side only.
         """
-
-        def is_kept(part: TiesOfLists) -> NDArray[np.bool_]:
-            return ~np.isin(np.abs(part.score), limits)
-
-        tied = sum(_count_pairs(part.size[is_kept(part)]) for part in self.parts) if limits else self.tied_pairs
+        tied, apart = 0, [0] * len(grids)  # pairs of documents with one score, and one step apart
+        for part in self.parts:
+            groups = np.flatnonzero(part.is_tied)
+            tied += _count_pairs(part.size[groups[~np.isin(np.abs(part.score[groups]), limits)]])
+            gap, distance = part.gaps, np.abs(part.score)
+            smaller = np.minimum(distance[:-1], distance[1:])
+            largest = smaller.max(initial=0)
+            if largest == np.inf:
+                largest = smaller[smaller < np.inf].max(initial=0)
+            for number, grid in enumerate(grids):
+                widest = grid.spacing(np.array([largest]))[0]  # but perhaps for that of 0
+                above = np.flatnonzero((gap < 1.02 * widest) | (smaller == 0))
+                step = above[np.abs(gap[above] / grid.spacing(smaller[above]) - 1) < 0.01]
+                step = step[~(np.isin(distance[step], limits) | np.isin(distance[step + 1], limits))]
+                apart[number] += int((part.size[step].astype(np.int64) * part.size[step + 1]).sum())
         if not tied:
             return None
-        apart = [0] * len(grids)  # pairs that are one step apart
-        for part in self.parts:
-            above = part.inner
-            if limits:
-                above &= (kept := is_kept(part))[1:] & kept[:-1]
-            upper, lower = part.score[:-1], part.score[1:]
-            smaller = np.where(np.abs(upper) < np.abs(lower), upper, lower)
-            with np.errstate(invalid="ignore", over="ignore"):
-                gap = upper - lower
-                for number, grid in enumerate(grids):
-                    is_step = above & (np.abs(gap / grid.spacing(smaller) - 1) < 0.01)
-                    step = np.flatnonzero(is_step)
-                    apart[number] += int((part.size[step].astype(np.int64) * part.size[step + 1]).sum())
         shares = (min(1.0, number / 2 / tied) for number in apart)
         return max(zip(shares, grids, strict=True), key=lambda one: one[0])
 
@@ -301,7 +305,7 @@ class TieStatistics:
     def sample_groups(self) -> tuple[Codes, Floats, Codes]:
         """The list, score and size of groups with a finite score: of all lists, or some at even distances."""
         every, before = sum(len(part.score) for part in self.parts) // MAX_GROUPS + 1, 0
-        samples = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
+        samples: list[tuple[NDArray[Any], ...]] = [(np.zeros(0, np.int64), np.zeros(0), np.zeros(0, np.int64))]
         for part in self.parts:
             places = before + part.lists
             chosen = np.flatnonzero(places % every == 0)
