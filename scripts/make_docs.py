@@ -203,17 +203,16 @@ def schemas_page() -> str:
     counts = Counter(item for result in results for item in result)
     most = {item[0]: item for item in sorted(counts, key=lambda item: counts[item])}
     shared = dict(item for item in counts if counts[item] > 1 and most[item[0]] == item)
-    parts = [MADE, SCHEMAS_HEAD, "## What several results have\n", names_table("key or column", shared)]
+    parts = [MADE, SCHEMAS_HEAD, "## What several results have\n", describe_names(shared)]
     for name, (printed, keys, columns) in SCHEMAS.items():
         parts.append(f"## {name}\n\n{printed}. The schema is `tiewise/{name}/1`.\n")
         own = {key: what for key, what in keys.items() if shared.get(key) != what}
         also = [f"`{key}`" for key in keys if key not in own]
-        parts += [names_table("key of JSON", own)] + [f"Also {', '.join(also)}.\n"] * bool(also)
+        parts += ["Keys of JSON:\n", describe_names(own) + f"* also {', '.join(also)}\n" * bool(also)]
         for title, some in columns.items():
             rest = {key: what for key, what in some.items() if (shared | keys).get(key) != what}
-            parts += [f"Columns of {title}:\n"] * bool(title)
-            parts += [names_table("column", rest)] if rest else []
-            parts += [f"In their order: {' '.join(f'`{key}`' for key in some)}.\n"] * (rest != some)
+            order = f"* in their order: {' '.join(f'`{key}`' for key in some)}\n"
+            parts += [f"Columns{f' of {title}' * bool(title)}:\n", describe_names(rest) + order * (rest != some)]
     return "\n".join(parts)
 
 
@@ -221,16 +220,16 @@ def schemas_page() -> str:
 SECONDS = ("the highest", "its upper end", "the last")
 
 
-def names_table(head: str, names: dict[str, str]) -> str:
-    """A table of keys or columns."""
-    rows = list[tuple[str, str]]()
+def describe_names(names: dict[str, str]) -> str:
+    """A list of keys or columns."""
+    items = list[tuple[str, str]]()
     for name, what in names.items():
-        if what in SECONDS and rows:
-            before, first = rows.pop()
-            rows.append((f"{before}, `{name}`", f"{first}; {what}"))
+        if what in SECONDS and items:
+            before, first = items.pop()
+            items.append((f"{before}, `{name}`", f"{first}; {what}"))
         else:
-            rows.append((f"`{name}`", cell(what)))
-    return table((head, "holds"), rows)
+            items.append((f"`{name}`", what))
+    return "".join(f"* {name}: {what}\n" for name, what in items)
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -426,10 +425,8 @@ def command_section(name: str, command: Any, shared: Sequence[OptionRow]) -> str
     context = click.Context(command, info_name=name, **app.context_settings)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
-    if arguments := [
-        (f"`{one.metavar}`", cell(one.description)) for one in command.params if isinstance(one, Argument)
-    ]:
-        parts.append(table(("argument", ""), arguments))
+    if arguments := [one for one in command.params if isinstance(one, Argument)]:
+        parts.append(" ".join(f"`{one.metavar}`: {one.description}" for one in arguments) + "\n")
     known, named, own = {row.key for row in shared}, list[str](), list[tuple[str, str]]()
     for row in command_rows(name, command):
         if row.key in known:
@@ -450,7 +447,7 @@ def command_section(name: str, command: Any, shared: Sequence[OptionRow]) -> str
 
 def plain(text: str | None) -> str:
     """Help as Markdown: options are code."""
-    return re.sub(r"(?<![\w`'-])(--?[a-z][\w-]*)(?![`\w])", r"`\1`", inspect.cleandoc(text or ""))
+    return re.sub(r"(?<![\w`'-])(--?[a-zA-Z][\w-]*)(?![`\w])", r"`\1`", inspect.cleandoc(text or ""))
 
 
 def option_name(param: Option, context: click.Context) -> str:
