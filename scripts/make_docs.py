@@ -291,9 +291,16 @@ def sections(family: str) -> str:
 
 def spellings() -> str:
     """What becomes of the names of other tools."""
-    read = {tool: [(word, code(tw.parse_all(word))) for word in words.split()] for tool, words in SPELLINGS.items()}
-    rows = [(tool, ", ".join(f"`{word}` ({meant})" for word, meant in some)) for tool, some in read.items()]
-    return table(("tool", "name (read as)"), rows)
+    return table(
+        ("tool", "names, and as what they are read"),
+        ((tool, " · ".join(map(read_as, words.split()))) for tool, words in SPELLINGS.items()),
+    )
+
+
+def read_as(word: str) -> str:
+    """A name, and the measures that it means if they are spelled otherwise."""
+    measures = code(tw.parse_all(word))
+    return f"`{word}`" + f" → {measures}" * (measures != f"`{word}`")
 
 
 def measure_section(one: tw.Measure) -> str:

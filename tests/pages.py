@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-__all__ = ["Example", "Page", "alike", "on_terminal"]
+__all__ = ["WIDTH", "Example", "Page", "alike", "on_terminal"]
 
 WIDTH = 80  # of the terminal: what the column of the site has room for
 #: What a slow machine shows of its progress, until it is done.

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import tiewise as tw
-from pages import Page, alike, on_terminal
+from pages import WIDTH, Page, alike, on_terminal
 from tiewise.cli.program import all_commands, app
 
 ROOT = Path(__file__).parent.parent
@@ -43,6 +43,12 @@ def test_console_examples_print_what_the_page_shows(path, tmp_path):
             said = f"{path.name}: $ {example.command}\n{shown}exit code {status}"
             assert status == 0 or following == "echo $?", said
             assert alike(example.output, shown), f"{said}\n\nThe page shows\n{example.output}"
+
+
+@pytest.mark.parametrize("path", CONSOLE, ids=[str(path.relative_to(ROOT)) for path in CONSOLE])
+def test_console_examples_fit_the_column_of_the_site(path):
+    blocks = re.findall(r"^```console\n(.*?)^```", Page(path).text, re.M | re.S)
+    assert not [line for block in blocks for line in block.splitlines() if len(line) > WIDTH]
 
 
 def test_pages_that_are_run_together_find_the_measures_that_each_finds_alone(tmp_path):
