@@ -235,6 +235,9 @@ def classes(probabilities, names):
         ("[3] > [1] > [2]", ORDER),
         ("The order is [C] > [A] > [B].", ORDER),
         ({"choices": [{"message": {"content": "[3] > [1] > [2]"}, "logprobs": None}]}, ORDER),
+        ({"type": "message", "content": [{"type": "text", "text": "[3] > [1] > [2]"}]}, ORDER),  # Anthropic
+        ({"message": {"role": "assistant", "content": "[3] > [1] > [2]"}, "done": True}, ORDER),  # Ollama
+        ({"candidates": [{"content": {"parts": [{"text": "[3] > [1] > [2]"}]}}]}, ORDER),  # Gemini
         ({"permutation": [2, 0, 1]}, ORDER),
         ({"permutation": [3, 1, 2]}, ORDER),
     ],
@@ -268,6 +271,8 @@ def test_a_blank_token_before_the_answer(tmp_path):
     [
         ([chat(top) for top in TOP[:2]], "2 answers for 3 doc_ids"),
         ([chat({"yes": -0.5})] * 3, "the logprobs have no 'no'"),
+        ([{"content": [{"type": "text", "text": "Yes"}]}] * 3, "the response is a text, 'Yes', without the log-prob"),
+        ({"message": {"content": "Yes"}, "done": True}, "the response is a text, 'Yes', without the log-prob"),
         ([chat({"<think>": -0.1, "yes": -3.0})] * 3, "the logprobs have no 'no'"),
         ({"choices": [{"message": {"content": "yes"}, "logprobs": None}]}, "no logprobs of its first token"),
         ({"choices": chat(TOP[0])["choices"] * 2}, "2 choices, which are answers to one prompt"),

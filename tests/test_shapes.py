@@ -110,6 +110,10 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "a header with tabs": (lines("{q}\t{d}\t{s}", "query_id\tdoc_id\tscore\n"), RUN),
     "BEIR's header over scores": (lines("{q}\t{d}\t{s}", "query-id\tcorpus-id\tscore\n"), RUN),
     "a header in another order": (lines("{s},{d},{q}", "Score,DocNo,QID\n"), RUN),
+    "a header with blanks": (lines("{q},{d},{s}", "Query ID,Document ID,Score\n"), RUN),
+    "a header in full words": (lines("{q};{d};{s}", "query;document;score\n"), RUN),
+    "tables on lines": ("".join(json.dumps({query: docs}) + "\n" for query, docs in RUN.items()), RUN),
+    "tables beside queries": (per_query(lambda q, docs: {"query_id": q, "docs": docs, "seconds": 0.5}), RUN),
     "a header with ranks alone": (lines("{q},{d},{r}", "qid,docid,rank\n"), RANKED),
     "scores that rise, with a header": (lines("{q},{d},{s}", "qid,docid,score\n", ROWS[::-1]), RUN),
     "pandas CSV": (FRAME.to_csv(), RUN),
@@ -285,6 +289,10 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ("q1,0,d1,1\nq1,0,d2,0\n", r"file:1: looks like qrels (4 columns)"),
         ("qid,docid,score\nq1,d1,1\nq1,d2\n", "file:3: 2 columns instead of 3 (query, doc, score): ['q1', 'd2']"),
         ("qid,docid,score\nq1,,1\n", "file:2: an empty document"),
+        (lines("{q};{d};{s}", "Anfrage;Dokument;Punkte\n"), f"file:1: looks like a header, but 'Anfrage', 'Dokument', 'Punkte' do not name a query and a document. Say which columns these are: {OPTION}"),
+        (lines("{q},{d},{s}", "q1,d9,nan\n"), "file:1: score 'nan' for query 'q1', document 'd9'"),
+        ('{"q1": {"d1": 1.5}}\n{"q1": {"d2": 0.5}}\n', "file:2: query 'q1' appears twice in the run"),
+        ('{"query_id": "q1", "metrics": {"map": 0.5}}\n{"query_id": "q2", "metrics": {"map": 0.5}}\n', "file:1: is neither a row"),
         ('qid,docid,score\nq1,"d1,1\n', "file:2: unexpected end of data. Check the quotation marks."),
         ("qid,docid,score\nq1,d1,nan\n", "file:2: score 'nan'"),
         ("qid,docid,score\nq1,d1,1\nq1,d1,2\n", "file:3: document 'd1' appears twice"),
@@ -443,6 +451,9 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         (FRAME.to_dict("list"), RUN),
         (FRAME.to_dict(), RUN),
         (FRAME, RUN),
+        (FRAME.set_index(["qid", "docno"]), RUN),
+        (FRAME.set_index(["qid", "docno"])["score"], RUN),
+        (FRAME.set_index("docno"), RUN),
         ([candidates(*one) for one in RUN.items()], RUN),
         ({query: elastic(docs) for query, docs in RUN.items()}, RUN),
         ({query: SimpleNamespace(body=elastic(docs)) for query, docs in RUN.items()}, RUN),
@@ -533,6 +544,13 @@ def test_zip_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         with pytest.raises(tw.InputError, match="^" + message):
             tw.read_run(name)
+
+
+def test_lz4_of_ranx_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "run.lz4"
+    path.write_bytes(b"\x04\x22\x4d\x18\x40\x40\xc0")
+    with pytest.raises(tw.InputError, match=r"run.lz4: is compressed with lz4, which is not read. Decompress it"):
+        tw.read_run(path)
 
 
 def test_from_rankings() -> None:

@@ -168,6 +168,8 @@ def detect_family(format: str | None, head: bytes, name: str) -> str:
         return FORMATS[format].family
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(b"\x04\x22\x4d\x18"):  # of ranx
+        raise InputError(f"{name}: is compressed with lz4, which is not read. Decompress it: lz4 -d FILE")
     wide = "UTF-32" if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "UTF-16"
     if wide == "UTF-32" or head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: is {wide} text. Convert it: iconv -f {wide} -t UTF-8")

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
-from tiewise.data.table import Table, swapped_message
+from tiewise.data.table import QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.batch_requests import is_batch_line, name_requests
 from tiewise.io.rankings import as_table, is_row, read_ranking, rows_of_columns, table_of_batch
@@ -24,7 +24,7 @@ from tiewise.io.reranker_responses import (
     is_scored_part,
     read_response,
 )
-from tiewise.io.search_responses import find_list, find_query
+from tiewise.io.search_responses import find_list, find_query, is_id, is_score
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
@@ -84,6 +84,8 @@ def _find_table(
         format = _detect_format(cls, document, len(values))
     if format == "rows":
         return format, [_check_row(cls, value, where) for value, where in values]
+    if format == "json" and TABLES.matches(document):
+        return format, read_lists(cls, values, TABLES)
     if format in LIST_READERS:
         if cls is Qrels and format != "rankings":
             raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
@@ -94,6 +96,9 @@ def _find_table(
             return "rankings", batch
     if isinstance(document, dict) and is_bare_response(document):
         raise InputError(f"{values[0][1]}: is a response without the ids of its query and document. Expected {BARE}.")
+    if len(values) > 1 and format == "json" and all(_is_table(value) for value, _ in values):
+        lines = [({"query_id": query, "docs": docs}, at) for one, at in values for query, docs in one.items()]
+        return format, read_lists(cls, lines, TABLES)
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
         found = ", ".join(map(repr, list(document)[:10]))
         row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
@@ -206,6 +211,37 @@ LIST_READERS = {
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
+
+
+def _is_table(value: Any) -> bool:
+    """Whether a value is ``{query: {document: number}}``."""
+    return isinstance(value, dict) and bool(value) and all(map(_is_numbers, value.values()))
+
+
+def _is_numbers(value: Any) -> bool:
+    return isinstance(value, dict) and bool(value) and all(map(is_score, value.values()))
+
+
+def _find_named_table(value: Any) -> tuple[Any, Mapping[Any, Any]] | None:
+    """The id of a query and the only ``{document: number}`` beside it, None if there are none."""
+    if not isinstance(value, dict):
+        return None
+    query = next((value[name] for name in QUERY_NAMES if is_id(value.get(name))), None)
+    tables = [value[name] for name in TABLE_NAMES if _is_numbers(value.get(name))]
+    return None if query is None or len(tables) != 1 else (query, tables[0])
+
+
+def _read_named_table(cls: type[Table], value: Any) -> tuple[Any, Mapping[Any, Any]]:
+    found = _find_named_table(value)
+    if found is None:
+        raise ValueError(f"expected {TABLE}.")
+    return found
+
+
+#: Where a line may have ``{document: number}`` beside its query.
+TABLE_NAMES = ("docs", "documents", "results", "scores", "ranking", "run", "retrieved", "qrels", "relevance", "labels")
+TABLE = '{"query_id": …, "docs": {document: number}}'
+TABLES = ListReader(lambda value: _find_named_table(value) is not None, _read_named_table, TABLE)
 
 
 def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, metric: str = "") -> Mapping[Any, Any]:

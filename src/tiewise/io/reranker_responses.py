@@ -165,10 +165,7 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
     if isinstance(response, Mapping):
         found = next((response[name] for name in (*LISTS, "scores") if name in response), None)
         if not isinstance(found, list) and (text := _text(response)):
-            raise ValueError(
-                f"the response is a text, {text[:40]!r}, without the log-probabilities of which the score is made. Ask "
-                "for them (logprobs=True, top_logprobs=20); where there are none, ask for an order, [2] > [1]."
-            )
+            raise _no_logprobs(text)
         if not isinstance(found, list):
             keys = ", ".join(map(repr, response))
             raise ValueError(f"the response has no list of results; is it an error message? It has: {keys}. Ask again.")
@@ -188,11 +185,26 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
         scores = response
     elif response and all(isinstance(one, list) for one in response):
         scores = [_score_of_classes(one) for one in response]
+    elif response and _is_text(response[0]):
+        raise _no_logprobs(_text(response[0]))
     else:
         yield from (_read_item(item, has_names=names is not None) for item in response)
         return
     _check_count(len(scores), names)
     yield from enumerate(scores)
+
+
+def _is_text(item: Any) -> bool:
+    """Whether this is a text that a model generated, and no result with a score."""
+    is_scored = isinstance(item, Mapping) and any(name in item for name in (*INDEXES, *SCORES, "label"))
+    return isinstance(item, Mapping) and not is_scored and _text(item) is not None
+
+
+def _no_logprobs(text: str) -> ValueError:
+    return ValueError(
+        f"the response is a text, {text[:40]!r}, without the log-probabilities of which the score is made. Ask for "
+        "them (logprobs=True, top_logprobs=20); where there are none, ask for an order, [2] > [1]."
+    )
 
 
 def _check_count(n: int, names: list[Any] | None) -> None:
@@ -299,6 +311,10 @@ def _text(response: Mapping[str, Any]) -> Any:
         found = message.get("content")
     else:
         found = next((response[name] for name in TEXT_KEYS if name in response), None)
+    candidates = response.get("candidates")
+    if found is None and isinstance(candidates, list) and len(candidates) == 1 and isinstance(candidates[0], Mapping):
+        content = candidates[0].get("content")  # Gemini
+        found = content.get("parts") if isinstance(content, Mapping) else None
     if isinstance(found, list):  # Anthropic
         found = "".join(str(one.get("text", "")) for one in found if isinstance(one, Mapping))
     return found if isinstance(found, str) and found else None

@@ -17,7 +17,7 @@ from tiewise.data.columns import Floats
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.native import native
 from tiewise.data.runs import Run
-from tiewise.data.table import Table, swapped_message
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
@@ -54,6 +54,7 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
         if isinstance(run, dict) and all(isinstance(docs, Mapping) for docs in run.values()) and not _is_split(run):
             return DictRun(run)
         if hasattr(run, "__arrow_c_stream__"):
+            run = _columns_of_index(run)
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
         if isinstance(run, (str, os.PathLike)) and _is_file(run):  # a pipe can be read only once
@@ -127,6 +128,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -
         raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return read_table(cls, given, format, hashed=not _is_file(given), **kind)
+    given = _columns_of_index(given)
     for matches, read in SHAPES:
         if matches(given):
             table: AnyTable = read(cls, given, **kind)
@@ -163,6 +165,15 @@ def _unknown_type(cls: type[Table], given: Any) -> InputError:
 
 def _expected(cls: type[Table]) -> str:
     return "a run" if cls is Run else "qrels"
+
+
+def _columns_of_index(given: Any) -> Any:
+    """A frame or series of pandas with its index as columns, if it names queries or documents; others unchanged."""
+    names = getattr(getattr(given, "index", None), "names", ())
+    is_named = isinstance(names, Sequence) and any(name in (*QUERY_NAMES, *DOC_NAMES) for name in names)
+    if not is_named or not hasattr(given, "reset_index"):
+        return given
+    return given.reset_index() if hasattr(given, "columns") else given.rename("score").reset_index()
 
 
 def _is_frame(given: Any) -> bool:

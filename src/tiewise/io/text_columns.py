@@ -32,6 +32,8 @@ INTEGER = re.compile(r"[-+]?[0-9]+")
 CELL = re.compile(r"[^ \t\n\v\f\r]+")  # between blanks of ASCII
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 MOST = 0.8  # of the first rows: the reader reports the others
+HEADER_DOC_NAMES = (*DOC_NAMES, "document")  # in a data frame it may be a text
+NOT_NUMBERS = ("nan", "none", "null", "na", "n/a", "-", "")  # in place of a score
 ENCODING = ("utf-8", "surrogateescape")  # an id that is not UTF-8 is reported by the reader
 
 Row = list[str]
@@ -100,7 +102,7 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
     """
     parts = _parts(sample)
     for separator, rows in parts.items():
-        if (names := [cell.lower() for cell in rows[0]]) and names_columns(names):
+        if (names := [*map(_column_name, rows[0])]) and names_columns(names):
             return _order_of_names(cls, names, rows[1:], separator, where)
     parts = {separator: rows for separator, rows in parts.items() if len(rows[0]) <= MAX_WIDTH}
     if not parts:
@@ -117,6 +119,11 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
         fitting = [one for one in fitting if one.roles != ("query", "score", "document")]
     if len(fitting) != 1 or fitting[0].roles in RIVALS:
         raise InputError(f"{where}: {_explain(cls, parts, fitting)}")
+    first = parts[fitting[0].separator][0]
+    if not any(map(is_number, first)) and not any(cell.lower() in NOT_NUMBERS for cell in first):
+        shown = ", ".join(map(repr, first))
+        advice = _advice(cls, first, fitting)
+        raise InputError(f"{where}: looks like a header, but {shown} do not name a query and a document. {advice}")
     if cls is Qrels:
         _refuse_scores(parts[fitting[0].separator], fitting[0], where)
     return fitting[0]
@@ -183,14 +190,19 @@ def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
 
 def names_columns(cells: Sequence[str]) -> bool:
     """Whether cells are a header: they name a query and a document column, and none is a number."""
-    names = {cell.lower() for cell in cells}
-    known = not names.isdisjoint(QUERY_NAMES) and not names.isdisjoint(DOC_NAMES)
+    names = {*map(_column_name, cells)}
+    known = not names.isdisjoint(QUERY_NAMES) and not names.isdisjoint(HEADER_DOC_NAMES)
     return known and not any(map(is_number, cells))
+
+
+def _column_name(cell: str) -> str:
+    """A cell of a header as the names are spelled: "Query ID" is query_id."""
+    return re.sub(r"\s+", "_", cell.strip().lower())
 
 
 def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separator: str, where: str) -> ColumnOrder:
     """The columns that a header names: of several names for one thing the first, as in data frames."""
-    wanted = {"query": QUERY_NAMES, "document": DOC_NAMES, "number": cls.value_names}
+    wanted = {"query": QUERY_NAMES, "document": HEADER_DOC_NAMES, "number": cls.value_names}
     if cls is Run:
         wanted["rank"] = ("rank",)
     chosen = {}
