@@ -377,6 +377,12 @@ def test_a_word_that_is_not_listed_makes_a_bound(tmp_path):
         tw.read_run(path)
 
 
+def test_answers_that_begin_with_another_word_are_noted(tmp_path):
+    path = write(tmp_path / "a.jsonl", line([*map(chat, TOP[:2]), chat({"<think>": -0.1, "yes": -3.0, "no": -5.0})]))
+    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 1 of 3 answers begin with another word than yes or no"):
+        assert tw.read_run(path).to_dict()["q1"]["d9"] == 2.0
+
+
 def test_documents_that_are_numbered_are_noted(tmp_path):
     texts = {"query_id": "q", "documents": ["a text", "another"], "response": TEI}
     with pytest.warns(tw.TiewiseWarning, match=r"lines without doc_ids: their documents are numbered 0, 1, 2 …"):

@@ -7,6 +7,7 @@ test lets it write the content.
 # ruff: noqa: E501 (a shape is easier to compare with others on one line)
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -544,6 +545,17 @@ def test_zip_archives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     }.items():
         with pytest.raises(tw.InputError, match="^" + message):
             tw.read_run(name)
+
+
+def test_damaged_zip_archives_are_errors() -> None:
+    content = io.BytesIO()
+    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("run", RUN_FILES["TREC"][0])
+    data = content.getvalue()
+    for place in range(len(data)):
+        damaged = bytes([*data[:place], 255 - data[place], *data[place + 1 :]])
+        with contextlib.suppress(tw.TiewiseError):
+            assert tw.read_run(io.BytesIO(damaged)).to_dict() == RUN
 
 
 def test_lz4_of_ranx_is_named(tmp_path: Path) -> None:

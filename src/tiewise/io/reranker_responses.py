@@ -20,7 +20,14 @@ from tiewise.data.table import Table
 from tiewise.errors import InputError, warn
 from tiewise.io.rankings import read_ranking
 from tiewise.io.search_responses import find_list
-from tiewise.io.token_logprobs import BoundedLogOdds, find_answers, is_generation, log_odds, read_number
+from tiewise.io.token_logprobs import (
+    BoundedLogOdds,
+    UnlikelyLogOdds,
+    find_answers,
+    is_generation,
+    log_odds,
+    read_number,
+)
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 #: The line of an answer about one document.
@@ -119,6 +126,9 @@ def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], na
         if 2 * bounded > len(scores):
             raise InputError(f"{name}: {found}. {ask}")
         warn(f"{name}: {found}. The other one is taken to be as likely as the least likely token. {ask}")
+    if unlikely := sum(isinstance(score, UnlikelyLogOdds) for score in scores):
+        found = f"{unlikely:,} of {len(scores):,} answers begin with another word than yes or no"
+        warn(f"{name}: {found}, whose log-odds are those of unlikely tokens. Let the model answer at once.")
     if any(_is_numbered(line, table) for line in lines):
         warn(f"{name}: lines without doc_ids: their documents are numbered 0, 1, 2 … in the order of the request.")
 

@@ -27,6 +27,10 @@ class BoundedLogOdds(float):
     """Log-odds of which only a bound is known, since one of the two words is not among the likely tokens."""
 
 
+class UnlikelyLogOdds(float):
+    """Log-odds of two words of which neither is the likeliest token: the answer begins with something else."""
+
+
 class Answer(NamedTuple):
     """A generated token, None if it is not known, and the log-probabilities of all tokens in its place."""
 
@@ -89,7 +93,9 @@ def log_odds(logprobs: Any, token: str | None = None, *, is_top: bool = False) -
             f"{begun[0]} and {begun[1]}."
         )
     (positive, negative), *_ = pairs
-    return found[positive] - found[negative]
+    odds = found[positive] - found[negative]
+    is_answer = not is_top or _word(max(tokens, key=itemgetter(1))[0]) in (positive, negative)
+    return odds if is_answer else UnlikelyLogOdds(odds)
 
 
 def _word(token: str) -> str:
