@@ -313,8 +313,8 @@ def test_ranks_that_contradict_the_scores_are_a_reading(tmp_path: Any) -> None:
     qrels: Judgments = {"q": {"a": 1}}
     for number, position in (("1.0000", "rank column"), (".5000", "order of the input")):
         found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=(".3333", number), tools=("trec_eval",))
-        assert [(one.cause, one.a, one.b) for one in found.causes[:-1]] == [("ranked by", "scores", position)]
-        assert found.consistent_with == f".3333 as trec_eval; {number} as trec_eval, ranked by {position}"
+        assert [(one.cause, one.a, one.b) for one in found.causes[:-1]] == [("list order", "scores", position)]
+        assert found.consistent_with == f".3333 as trec_eval; {number} as trec_eval, list order {position}"
     agreed = tw.why(qrels, {"q": {"b": 0.9, "d": 0.8, "a": 0.7}}, "RR", numbers=(".3333", ".5000"))
     assert not agreed.explained  # nothing to rank by but the scores
 
@@ -326,6 +326,16 @@ def test_one_number_may_be_that_of_several_readings() -> None:
         "Consistent with this, within the printed digits: 1.0000 as beir, sentence-transformers, trm or 2 more; .5000 "
         "as trec_eval, trec_eval-9 or mteb."
     )
+
+
+def test_one_number_with_other_digits() -> None:
+    run: Lists = {"q": {"a": 0.5, "b": 0.4, "c": 0.3}}
+    found = tw.why({"q": {"c": 1}}, run, "RR", numbers=(".3333", ".333"), tools=("mteb",))
+    assert found.consistent_with == "both as mteb"
+    assert "difference −.0003\n" in found.to_text()
+    shares = tw.why({"q": {"c": 1}}, run, "RR", numbers=("33.33%", "33.3"), tools=("mteb",))
+    assert shares.values == pytest.approx((0.3333, 0.333))
+    assert "33.33%, 33.3, difference −.0003\n" in shares.to_text()
 
 
 @pytest.mark.parametrize(("first", "second"), [(".3141", ".3142"), ("31.41", "31.42")])
@@ -399,13 +409,36 @@ def test_a_monotone_change_of_scores_is_no_cause() -> None:
     assert found.notes == ("No two documents are in opposite order: scores differ by a monotone change, or in ties.",)
 
 
+def test_notes_on_two_runs() -> None:
+    qrels: Judgments = {"q": {"a": 1}, "r": {"a": 1}}
+    run: Lists = {q: {"x": 0.9, "a": 0.5, "b": 0.4} for q in qrels}
+    same = tw.why(qrels, run, "RR", other={q: {"x": 0.9, "a": 0.5} for q in qrels})
+    assert same.sentence == "Both numbers are the same: documents in run only makes no difference here."
+    assert same.notes == ("Documents of both runs have the same scores.",)
+    assert tw.why(qrels, run, "RR", other=run).sentence == "Both numbers are the same."
+    negated = tw.why(qrels, run, "RR", other={q: {doc: -x for doc, x in docs.items()} for q, docs in run.items()})
+    assert negated.notes == (
+        "All documents are in opposite order: one of the runs may hold distances, whose sign must change.",
+    )
+    found = tw.why(qrels, run, "RR", other={q: {"y": 0.9, "z": 0.8, "a": 0.5, "b": 0.4} for q in qrels})
+    assert [(one.cause, round(one.contribution, 3)) for one in found.causes] == [
+        ("documents in run only", 0.5),
+        ("documents in other only", -0.667),
+    ]
+    assert found.notes[0] == "Documents in run only and documents in other only partly cancel: together −.1667."
+    self = tw.why(qrels, run, "RR", other={q: docs | {q: 0.99} for q, docs in run.items()})
+    assert self.notes[0] == "Documents with the id of their query: in 0 lists of run, in 2 lists of other."
+
+
 def test_runs_with_ties_alone_and_read_as_float32() -> None:
     qrels: Judgments = {"q": {"a": 1}}
     run: Lists = {"q": {"a": 0.123456789, "b": 0.123456788}}
     swapped: Lists = {"q": {"a": 0.123456788, "b": 0.123456789}}
     found = tw.why(qrels, run, "RR", other={"q": {"a": 0.5, "b": 0.5}})
     assert {one.cause: one.contribution for one in found.causes if one.contribution} == {"ties of other": -0.5}
-    assert tw.why(qrels, run, "RR", other=swapped).causes[3].contribution == -0.5
+    assert [(one.cause, one.contribution) for one in tw.why(qrels, run, "RR", other=swapped).causes] == [
+        ("order of the scores", -0.5)
+    ]
     assert tw.why(qrels, run, "RR", other=swapped, tools="pytrec_eval").difference == 0  # tied in float32
 
 
@@ -513,6 +546,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"numbers": (".1957", "many")}, "'many' is not a number"),
     ({"numbers": (".1957", math.inf)}, "'inf' is not a finite number"),
     ({"numbers": (".1957", "195.7")}, "195.7 is no number of AP, even in per cent"),
+    ({"numbers": (".1957", "-.1")}, "-.1 is no number of AP"),
+    ({"numbers": (".1957", "101%")}, "101% is no number of AP"),
     ({"numbers": (".1957", ".1958"), "other": {"q": {"a": 1.0}}}, "not both"),
     ({"numbers": (".1957", ".1958"), "tools": ("mteb", "beir", "trm")}, "at most two tools, not 3"),
     ({"other": {"q": {"a": 1.0}}, "tools": ("mteb", "beir")}, "Two runs are read by one tool, not 2"),
@@ -578,4 +613,6 @@ def test_the_command_with_numbers_and_runs(tiewise: Any) -> None:
     ).out.startswith("AP(rel=2): mteb")
     for wrong in ([], ["--tool", "mteb"], ["--numbers", ".1"], ["--other", "none.trec"], ["--numbers", ".1", "x"]):
         assert tiewise(*asked, *wrong, code=2).out == ""
+    asked = ["why", "qrels.txt", "run.trec", "-m", "AP", "-m", "RR", "--tool", "mteb", "--tool", "beir"]
+    assert "Give one measure, not 2" in tiewise(*asked, code=2).err
     assert "Missing option '-m' / '--measure'" in tiewise("why", "qrels.txt", "run.trec", code=2).err

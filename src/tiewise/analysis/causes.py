@@ -79,7 +79,7 @@ ADVICE = {
     "unjudged documents": "kept, or removed from the lists (-J). Say which.",
     "lists cut": "only the first ranks of each list were read (-M). Give both tools the same lists.",
     "cutoff": "the tool prints this measure with a cutoff only. Compare at one cutoff.",
-    "ranked by": "some read the rank column, or the lists as they come, not the scores. Let all three agree.",
+    "list order": "some read the rank column, or the lists as they come, not the scores. Let all three agree.",
     "score type": "scores that differ as float64 tie as float32. Compute the last step in high precision.",
     "order of ties": "equal scores have no order, and the tools choose different ones. Report the expected value.",
     "printed digits": "what rounding to the printed digits leaves.",
@@ -194,9 +194,14 @@ class Why(Result):
 
     @property
     def _digits(self) -> int:
-        """Two digits of the difference, or of the largest contribution where there is none; none of counts."""
+        """Two digits of the difference, or of the largest contribution where there is none; none of counts.
+
+        Of printed numbers as many as they have.
+        """
         if self._is_count and all(one.contribution == int(one.contribution) for one in self.causes):
             return 0
+        if self._is_printed:
+            return min(max(4, *map(_count_decimals, self.names, self.values)), 9)
         sizes = [abs(one.contribution) for one in self._effective]
         size = abs(self.difference) if abs(self.difference) > ATOL else max(sizes, default=1.0)
         return min(max(4, int(np.ceil(-np.log10(size))) + 1), 9)
@@ -259,6 +264,16 @@ def describe_position(switch: str, position: Any) -> str:
     return POSITIONS.get(switch, {}).get(position) or (
         f"{position:g}" if isinstance(position, float) else str(position)
     )
+
+
+def _count_decimals(text: str, value: float) -> int:
+    """The decimals of a printed number, perhaps in per cent, as a share.
+
+    >>> _count_decimals(".1957", 0.1957), _count_decimals("19.57", 0.1957), _count_decimals("19.57%", 0.1957)
+    (4, 4, 4)
+    """
+    shown = text.strip().removesuffix("%")
+    return len(shown.partition(".")[2]) + 2 * (abs(float(shown)) > 1.5 * abs(value))
 
 
 def _shorten(causes: list[Cause], most: int) -> list[Cause]:

@@ -88,25 +88,29 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
 def _name_readings(texts: tuple[str, str], pairs: Sequence[tuple[Candidate, Candidate]]) -> str:
     """What prints each of the numbers: the first reading, or all tools and orders of ties that do as they are."""
     named = []
-    for text, some in zip(texts, zip(*pairs, strict=True), strict=True):
+    for some in zip(*pairs, strict=True):
         names = [*dict.fromkeys(one.name for one in some if one.turned == 0 or one is some[0])]
-        named.append(f"{text} as {join_names(names, 'or', 4 if len(names) == 4 else 3)}")
-    return "; ".join(named)
+        named.append(join_names(names, "or", 4 if len(names) == 4 else 3))
+    if named[0] == named[1]:
+        return f"both as {named[0]}"
+    return "; ".join(f"{text} as {names}" for text, names in zip(texts, named, strict=True))
 
 
 def _parse_number(text: Any, measure: Measure) -> Printed:
-    """A printed number; one above 1 may be in per cent."""
+    """A printed number; one above 1 may be in per cent, with its sign or without."""
+    plain = str(text).strip().removesuffix("%")
     try:
-        number = Decimal(str(text))
+        number = Decimal(plain)
     except InvalidOperation:
         raise InputError(f"{str(text)!r} is not a number.") from None
     if not number.is_finite():
         raise InputError(f"{str(text)!r} is not a finite number.")
     digits = -int(number.as_tuple().exponent)
-    if number > 1 and measure.limits[1] == 1 and not measure.total:
+    is_share = measure.limits[1] == 1 and not measure.total
+    if plain != str(text).strip() or (number > 1 and is_share):
         number, digits = number / 100, digits + 2
-        if number > 1:
-            raise InputError(f"{text} is no number of {measure}, even in per cent.")
+    if number < measure.limits[0] or (number > 1 and is_share):
+        raise InputError(f"{text} is no number of {measure}, even in per cent.")
     return Printed(str(text), float(number), 0.5 * 10.0**-digits)
 
 

@@ -7,12 +7,13 @@ its other documents and queries.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.analysis.causes import Why, add_up, compute_value
+from tiewise.analysis.causes import Cause, Why, add_up, compute_value
 from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
@@ -23,7 +24,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.edited_run import edit_run
 from tiewise.metrics.definition import Measure
-from tiewise.results.wording import count_noun, format_percent, list_examples
+from tiewise.results.wording import SHORT, capitalize_first, count_noun, format_percent, join_names, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.orders import find_reordered
 
@@ -32,7 +33,8 @@ def explain_runs(
     qrels: Qrels, sources: tuple[RunSource, RunSource], measure: Measure, tool: str, options: Options
 ) -> Why:
     """The causes of the difference of two runs in a measure, both read by one tool."""
-    each = [parse_tool(tool, measure, Evaluation.of(qrels, source, options, [measure])) for source in sources]
+    given = [Evaluation.of(qrels, source, options, [measure]) for source in sources]
+    each = [parse_tool(tool, measure, one) for one in given]
     a, b = (_read(source, settings, options) for source, settings in zip(sources, each, strict=True))
     missing = "skip" if "skip" in (one.missing for one in each) else "zero"  # it was dropped where no query is missing
     settings = replace(each[0], missing=missing, drop_self=False, score_dtype="float64")  # they are read already
@@ -59,21 +61,47 @@ def explain_runs(
     numbers = [Numbers.of_edited(qrels, one) for one in stages]
     reordered = len(find_reordered(lists, score_a, score_b))
     of_lists = count_noun(len(same_a.queries), "list")
-    causes = (
-        ("queries in run only", f"{len(a.queries) - len(same_a.queries):,}", ""),
-        ("documents in run only", f"{len(same_a) - len(common_a):,}", ""),
-        ("ties of run", f"{format_percent(common_a.tied_share)} of rows", "as other orders them"),
-        ("order of the scores", "", f"another order in {reordered:,} of {of_lists}"),
-        ("ties of other", "as run orders them", f"{format_percent(common_b.tied_share)} of rows"),
-        ("documents in other only", "", f"{len(same_b) - len(common_b):,}"),
-        ("queries in other only", "", f"{len(b.queries) - len(same_b.queries):,}"),
+    queries = len(a.queries) - len(same_a.queries), len(b.queries) - len(same_b.queries)
+    documents = len(same_a) - len(common_a), len(same_b) - len(common_b)
+    ties = common_a.tied_share, common_b.tied_share
+    causes = (  # with how much there is of each
+        (queries[0], ("queries in run only", f"{queries[0]:,}", "")),
+        (documents[0], ("documents in run only", f"{documents[0]:,}", "")),
+        (ties[0], ("ties of run", f"{format_percent(ties[0])} of rows", "as other orders them")),
+        (reordered, ("order of the scores", "", f"another order in {reordered:,} of {of_lists}")),
+        (ties[1], ("ties of other", "as run orders them", f"{format_percent(ties[1])} of rows")),
+        (documents[1], ("documents in other only", "", f"{documents[1]:,}")),
+        (queries[1], ("queries in other only", "", f"{queries[1]:,}")),
     )
     values = (compute_value(numbers[0], "run", settings), compute_value(numbers[-1], "other", settings))
-    steps = [(*cause, found.value(settings)) for cause, found in zip(causes, numbers[1:], strict=True)]
-    notes = []
-    if not reordered:
+    steps = ((*cause, one.value(settings)) for (some, cause), one in zip(causes, numbers[1:], strict=True) if some)
+    found = tuple(add_up(values[0], steps))
+    notes = [*_describe_cancelling(found), *_describe_self(given)]
+    if np.array_equal(score_a, score_b):
+        notes.append("Documents of both runs have the same scores.")
+    elif not reordered:
         notes.append("No two documents are in opposite order: scores differ by a monotone change, or in ties.")
-    return Why(measure.name, ("run", "other"), values, tuple(add_up(values[0], steps)), tuple(notes))
+    elif not len(find_reordered(lists, score_a, -score_b)):
+        notes.append("All documents are in opposite order: one of the runs may hold distances, whose sign must change.")
+    return Why(measure.name, ("run", "other"), values, found, tuple(notes))
+
+
+def _describe_cancelling(causes: Sequence[Cause]) -> Iterator[str]:
+    """The sum of a cause in one run and in the other, where one hides a good part of the other."""
+    size = {one.cause: one.contribution for one in causes}
+    for what in ("queries in {} only", "documents in {} only", "ties of {}"):
+        one, two = (size.get(what.format(name), 0.0) for name in ("run", "other"))
+        if one * two < 0 and min(abs(one), abs(two)) > max(abs(one), abs(two)) / 4:
+            names = join_names([what.format(name) for name in ("run", "other")])
+            yield f"{capitalize_first(names)} partly cancel: together {SHORT.signed(one + two, tiny='≈0')}."
+
+
+def _describe_self(given: Sequence[Evaluation]) -> Iterator[str]:
+    """In how many lists there are documents with the id of their query, where one run alone has most of them."""
+    has = [one.self_queries > one.counted.n_present / 2 and one.self_stands_first for one in given]
+    if has[0] != has[1]:
+        first, second = (count_noun(one.self_queries, "list") for one in given)
+        yield f"Documents with the id of their query: in {first} of run, in {second} of other."
 
 
 def _read(source: RunSource, settings: Settings, options: Options) -> Run:

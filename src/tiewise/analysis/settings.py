@@ -110,7 +110,7 @@ SWITCHES = {
     "judged_only": "unjudged documents",
     "depth": "lists cut",
     "cutoff": "cutoff",
-    "ranked_by": "ranked by",
+    "ranked_by": "list order",
     "score_dtype": "score type",
     "order": "order of ties",
 }

@@ -30,7 +30,9 @@ EXAMPLES = (
     "-m, --measure NAME",
     MEASURES,
     "The measure of both numbers, as in `tiewise evaluate`.",
+    into="measures",
     required=True,
+    multiple=True,  # so that a second one is not lost
     shell_complete=complete_from(options.complete_measure),
 )
 @options.relevance
@@ -64,7 +66,7 @@ def why(
     *,
     qrels: Path,
     run: Path,
-    measure: str,
+    measures: tuple[str, ...],
     rel: float | None,
     tools: tuple[str, ...],
     numbers: tuple[str, str] | None,
@@ -79,7 +81,7 @@ def why(
     """
     if not (tools or numbers or other):
         raise InputError("Give --tool twice, --numbers, or --other.")
-    chosen = Selection([measure], rel).resolve([])
+    chosen = Selection(list(measures), rel).resolve([])
     if len(chosen) != 1:
         raise InputError(f"Give one measure, not {len(chosen)}.")
     inputs = Inputs([run] if other is None else [run, other], qrels=qrels, **formats)
