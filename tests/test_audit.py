@@ -272,7 +272,8 @@ def test_false_positive_rate_of_even_steps():
     below = [even_steps._test_list(x, even_steps.UP_TO_SCALE, three)[0] for x in lists]
     assert np.mean(np.array(below) < -2) <= 0.01
     lists = [np.sort(chance.permutation(100)[:10] / 100) for _ in range(50)]
-    whole = [next(even_steps._split_range(even_steps._invert_list(x, even_steps.OF_LISTS[0], np.zeros(1)))) for x in lists]
+    inverted = (even_steps._invert_list(x, even_steps.OF_LISTS[0], np.zeros(1)) for x in lists)
+    whole = [next(even_steps._split_range(x)) for x in inverted]
     assert max(map(even_steps._log10_chance, whole)) < -20  # two decimals that were not given as a printing
 
 
