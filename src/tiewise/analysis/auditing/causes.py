@@ -360,17 +360,25 @@ def _count_small_gaps(query: Codes, score: Floats, tied: NDArray[np.bool_]) -> l
     sums = np.concatenate([[0.0], np.cumsum(logs)])
     around = (sums[inner + NEIGHBOURS + 1] - sums[inner - NEIGHBOURS] - logs[inner]) / (2 * NEIGHBOURS)
     relative, is_tied = gap[inner] / np.exp(around), tied[above[inner]]
-    upper, lower = score[above[inner]], score[above[inner] + 1]
-    by_score = np.lexsort((lower, upper))
-    new = np.ones(len(by_score), dtype=bool)
-    new[1:] = (np.diff(upper[by_score]) != 0) | (np.diff(lower[by_score]) != 0)
-    once = by_score[new]
+    rank = _rank(score)
+    pair = rank[above[inner]] * len(score) + rank[above[inner] + 1]
+    by_score = np.argsort(pair)
+    heads = np.flatnonzero(np.diff(pair[by_score], prepend=-1))
+    once = np.minimum.reduceat(by_score, heads) if len(heads) else by_score
     counts = []
     for order in (np.sort(once), once):
         limit = _limits(is_tied[order])
         small = int(np.count_nonzero(relative[order] < limit))
         counts.append((small, float(-np.expm1(-GEOMETRIC_MEAN * limit).sum())))
     return counts
+
+
+def _rank(score: Floats) -> Codes:
+    """The number of smaller distinct scores."""
+    order = np.argsort(score)
+    ordered, rank = score[order], np.empty(len(score), np.int64)
+    rank[order] = np.cumsum(np.append(False, ordered[1:] != ordered[:-1])[: len(score)])
+    return rank
 
 
 def _limits(tied: NDArray[np.bool_]) -> Floats:
@@ -381,7 +389,7 @@ def _limits(tied: NDArray[np.bool_]) -> Floats:
     where = np.flatnonzero(tied)
     if not len(where):
         return np.zeros(len(tied))
-    before = np.searchsorted(where, np.arange(len(tied)))
+    before = np.cumsum(tied) - tied
     low, high = before - TIED_NEIGHBOURS, before + TIED_NEIGHBOURS
     start = np.where(low < 0, 0, where[np.maximum(low, 0)])
     stop = np.where(high > len(where), len(tied), where[np.minimum(high, len(where)) - 1] + 1)

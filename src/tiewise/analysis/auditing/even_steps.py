@@ -74,8 +74,14 @@ def find_even_steps(
     >>> find_even_steps([], np.log(np.arange(40.0, 80.0) * 0.0137)).description
     'exponentials of scores come in even steps'
     """
-    tests = [_test_list(x, OF_LISTS, printings) for x in lists if len(x) >= MIN_DISTINCT]
-    even = [transformation for p_value, transformation in tests if p_value < LOG10_ALPHA_OF_LIST]
+    long = [x for x in lists if len(x) >= MIN_DISTINCT]
+    tests, even = [], list[Transformation]()
+    for x in long:
+        tests.append(_test_list(x, OF_LISTS, printings))
+        if tests[-1][0] < LOG10_ALPHA_OF_LIST:
+            even.append(tests[-1][1])
+        elif len(tests) - len(even) > len(long) / 2:  # the others cannot change the answer
+            break
     p_value = _combine_p_values([p_value for p_value, _ in tests])
     if even and 2 * len(even) >= len(tests) and p_value <= LOG10_ALPHA:
         most = Counter(even).most_common(1)[0][0]
