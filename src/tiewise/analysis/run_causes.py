@@ -18,7 +18,7 @@ from tiewise.analysis.measuring import Evaluation
 from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
 from tiewise.analysis.tool_settings import parse_tool
-from tiewise.data.columns import Floats, positions
+from tiewise.data.columns import Floats, is_first, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
@@ -113,9 +113,6 @@ def _read(source: RunSource, settings: Settings, options: Options) -> Run:
 def _rank(lists: NDArray[np.int64], first: Floats, then: Floats) -> Floats:
     """Scores that rank the documents of each list by `first`, and ties by `then`; ties in both stay."""
     order = np.lexsort((then, first, lists))
-    new = np.ones(len(order), dtype=bool)
-    keys = (key[order] for key in (lists, first, then))
-    new[1:] = np.any([key[1:] != key[:-1] for key in keys], axis=0)
     rank = np.empty(len(order))
-    rank[order] = np.cumsum(new)
+    rank[order] = np.cumsum(is_first(lists[order], first[order], then[order]))
     return rank

@@ -204,6 +204,43 @@ def ranges(starts: Codes, lengths: Codes) -> Codes:
     return flat
 
 
+def is_first(*columns: NDArray[Any]) -> NDArray[np.bool_]:
+    """Whether each element begins a segment: it differs from the one before it in one of the columns.
+
+    >>> is_first(np.array([1, 1, 1, 2]), np.array([0.5, 0.5, 0.25, 0.25]))
+    array([ True, False,  True,  True])
+    """
+    first = np.ones(len(columns[0]), dtype=bool)
+    np.not_equal(columns[0][1:], columns[0][:-1], out=first[1:])
+    for column in columns[1:]:
+        first[1:] |= column[1:] != column[:-1]
+    return first
+
+
+def heads(*columns: NDArray[Any]) -> Codes:
+    """For each element, where its segment begins: see `is_first`.
+
+    >>> heads(np.array([4, 4, 7]))
+    array([0, 0, 2])
+    """
+    first = is_first(*columns)
+    head: Codes = first.nonzero()[0][first.cumsum() - 1]
+    return head
+
+
+def split_segments(offsets: Codes, size: int) -> Iterator[slice]:
+    """Segments in parts of at most `size` elements, or of one segment.
+
+    >>> list(split_segments(np.array([0, 2, 3, 9]), 4))
+    [slice(0, 2, None), slice(2, 3, None)]
+    """
+    first, n = 0, len(offsets) - 1
+    while first < n:
+        last = max(int(np.searchsorted(offsets, offsets[first] + size, side="right")) - 1, first + 1)
+        yield slice(first, last)
+        first = last
+
+
 def is_descending(values: Floats, offsets: Codes) -> bool:
     """Whether no segment of `values` rises."""
     inside = np.ones(len(values) + 1, dtype=bool)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiewise.data.columns import positions
+from tiewise.data.columns import positions, split_segments
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
@@ -20,7 +20,7 @@ from tiewise.io import streaming
 from tiewise.io.rankings import as_table, rows_of_columns
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
 from tiewise.io.text import reader
-from tiewise.ties.counted import CompiledLists, Counted, Request, RunSource, count_lists, list_parts
+from tiewise.ties.counted import ROWS, CompiledLists, Counted, Request, RunSource, count_lists
 from tiewise.ties.orders import check_orders
 
 #: What a request asks for besides judgments, orders and types, if it asks for nothing else.
@@ -81,7 +81,7 @@ class MemoryRun(StreamedRun):
         return replace(counted, ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
 
     def _read(self, counting: Counting) -> bool:
-        parts = list_parts(self._run.offsets)
+        parts = split_segments(self._run.offsets, ROWS)
         return counting.count(parts, lambda block, lists: self._load(block, lists, counting.needs_ranks))
 
     def _load(self, block: Any, lists: slice, with_ranks: bool) -> None:

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes
+from tiewise.data.columns import Codes, heads
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
 from tiewise.ties.groups import TieGroups
@@ -57,7 +57,7 @@ class LastGroups:
         if len(rows):
             worth = np.abs(gains[0]) if len(measures) == 1 else label if how == "best" else -label
             rows = rows[np.lexsort((-worth[rows], query[rows]))]
-            place = np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+            place = np.arange(len(rows)) - heads(query[rows])
             rows = rows[place < ties.lowest_size[query[rows]]]
         sizes, end = [ties.lowest_size], ties.condensed_end
         if end is not None:
@@ -74,6 +74,6 @@ def untie_last_group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
     rows = np.flatnonzero((ties.size > 0) & (ties.start == ties.last_start[query]))
     rows = rows[np.lexsort((-measure.key(ties.qrels.label[rows]), query[rows]))]
     start, size = ties.start.copy(), ties.size.copy()
-    start[rows] += np.arange(len(rows)) - np.searchsorted(query[rows], query[rows])
+    start[rows] += np.arange(len(rows)) - heads(query[rows])
     size[rows] = 1
     return GroupedJudgments(replace(ties, start=start, size=size))

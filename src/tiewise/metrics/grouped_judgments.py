@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.segments import alike, heads, padded, segment_sum
+from tiewise.metrics.segments import alike, padded, segment_sum
 from tiewise.ties.groups import TieGroups
 
 if TYPE_CHECKING:

@@ -44,14 +44,6 @@ def row_sum(values: Floats) -> Floats:
     return total
 
 
-def heads(segment: Codes) -> Codes:
-    """For each element, where its segment begins."""
-    new = np.ones(len(segment), dtype=bool)
-    new[1:] = segment[1:] != segment[:-1]
-    heads: Codes = new.nonzero()[0][new.cumsum() - 1]
-    return heads
-
-
 def padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
     """Segments of a flat array as matrices of row numbers, with a mask; segments of like length together."""
     starts = np.cumsum(lengths) - lengths

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads
 from tiewise.data.judgments import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
@@ -145,7 +145,7 @@ class SubtopicJudgments:
         relevant = np.flatnonzero(measure.gain(self.label) > 0)
         by_row = relevant[np.argsort(self.row[relevant], kind="stable")]  # and by subtopic
         row, subtopic = self.row[by_row], self.subtopic[by_row]
-        column = np.arange(len(row)) - np.searchsorted(row, row)
+        column = np.arange(len(row)) - heads(row)
         number = np.zeros(self._n_rows, dtype=np.int64)
         for place in range(int(column.max(initial=-1)) + 1):  # one subtopic after another
             there = np.flatnonzero(column == place)

@@ -13,10 +13,10 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads
 from tiewise.errors import InputError
 from tiewise.metrics.estimate import Estimate
-from tiewise.metrics.segments import heads, safe_divide
+from tiewise.metrics.segments import safe_divide
 from tiewise.rankings.ranking import RankingLike, as_ranking, pair_rankings
 from tiewise.rankings.tie_orders import Parts, make_estimate, over_orders
 from tiewise.results.wording import list_examples

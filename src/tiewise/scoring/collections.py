@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Floats, is_first, split_segments
 from tiewise.data.documents import Documents
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
@@ -51,8 +51,8 @@ VECTOR_ORDERS = ("docid-desc", "docid-asc", "given")
 #: Tiles of a device for `rescore`. Candidates are few, so a tile has few document vectors.
 RESCORING_TILES = {"queries_at_once": MIN_TILE, "doc_tile": 1024}
 
-#: Candidates that are scored again at a time, unless a single list has more; and lists.
-MAX_CANDIDATES, MAX_LISTS = 2**16, 1024
+#: Candidates that are scored again at a time, unless a single list has more; a list counts as so many more of them.
+MAX_CANDIDATES, LIST_COST = 2**16, 64
 
 
 class Collection:
@@ -300,11 +300,11 @@ class Collection:
         scores, scored = np.zeros(len(doc)), np.flatnonzero(is_scored)
         ends = np.searchsorted(scored, offsets)
         # On a device a product takes a tile of queries anyway, so the lists of a tile are scored together.
-        for first, stop in _split_lists(np.diff(ends)):
-            part = scored[ends[first] : ends[stop]]
-            scores[part] = scorer.score_pairs(query_row[first:stop], query[part] - first, doc_row[doc[part]])
+        for lists in split_segments(ends + LIST_COST * np.arange(len(ends)), MAX_CANDIDATES):
+            part = scored[ends[lists.start] : ends[lists.stop]]
+            scores[part] = scorer.score_pairs(query_row[lists], query[part] - lists.start, doc_row[doc[part]])
             if progress is not None:
-                progress(stop, len(table.queries))
+                progress(lists.stop, len(table.queries))
         scorer.warn_of_zero_vectors()
         group = np.cumsum(np.arange(len(rows)) - offsets[query] == start) - 1
         new = _order_groups(scores, group, table) if only == "tied" else _append_rest(scores, is_scored, group, query)
@@ -330,23 +330,10 @@ def _append_rest(scores: Floats, is_scored: NDArray[np.bool_], group: Indices, q
 def _order_groups(scores: Floats, group: Indices, run: Run) -> Floats:
     """Decreasing integers, by group and within a group by the new scores; ties in both stay ties."""
     order = np.lexsort((-scores, group))
-    score, is_new = scores[order], np.ones(len(group), bool)  # groups are in order already
-    is_new[1:] = (group[1:] != group[:-1]) | (score[1:] != score[:-1])
-    rank = np.cumsum(is_new)
+    rank = np.cumsum(is_first(group, scores[order]))  # groups are in order already
     new = np.empty(len(group))
     new[order] = np.diff(run.offsets)[run.query] - (rank - rank[run.offsets[run.query]])
     return new
-
-
-def _split_lists(n_candidates: Indices) -> Iterator[tuple[int, int]]:
-    """Ranges of lists, limited in lists and in candidates."""
-    ends, start = np.cumsum(n_candidates), 0
-    while start < len(ends):
-        limit = ends[start] - n_candidates[start] + MAX_CANDIDATES
-        stop = max(int(np.searchsorted(ends, limit, side="right")), start + 1)
-        stop = min(stop, start + MAX_LISTS)
-        yield start, stop
-        start = stop
 
 
 def _check_found(rows: Indices, codes: Indices, names: Sequence[str], words: tuple[str, str], option: str) -> None:

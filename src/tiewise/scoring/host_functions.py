@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Floats
+from tiewise.data.columns import Floats, ranges, split_segments
 from tiewise.data.native import native
 from tiewise.scoring.approximate import ApproximateScores
 from tiewise.scoring.backends import not_finite_error
@@ -33,7 +33,7 @@ from tiewise.scoring.definition import (
     squared_norms,
     thread_count,
 )
-from tiewise.scoring.spans import Indices, Rows, numbers_of, segment_indices, split
+from tiewise.scoring.spans import Indices, Rows, numbers_of, split
 
 #: How many numbers are kept at a time while pairs are scored by the definition.
 CHUNK = 2**22
@@ -124,7 +124,7 @@ class VectorBlock:
     def take(self, rows: Indices) -> VectorBlock:
         """Some of the rows."""
         lengths = self.lengths[rows]
-        at = segment_indices(self.offsets[rows], lengths)
+        at = ranges(self.offsets[rows], lengths)
         taken = VectorBlock(
             len(rows),
             self.vectors[at],
@@ -252,24 +252,20 @@ class MaxSim(Dot):
 
     def exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         """Σ over query tokens, in their order, of the maximum over document tokens of S."""
-        scores, products = np.empty(len(i)), np.cumsum(q.lengths[i] * d.lengths[j])
-        start = 0
-        while start < len(i):
-            done = products[start - 1] if start else 0
-            stop = max(int(np.searchsorted(products, done + CHUNK, side="right")), start + 1)
-            scores[start:stop] = self._exact(q, d, i[start:stop], j[start:stop])
-            start = stop
+        scores = np.empty(len(i))
+        for pairs in split_segments(np.append(0, np.cumsum(q.lengths[i] * d.lengths[j])), CHUNK):
+            scores[pairs] = self._exact(q, d, i[pairs], j[pairs])
         return scores
 
     def _exact(self, q: VectorBlock, d: VectorBlock, i: Indices, j: Indices) -> Floats:
         q_lengths = q.lengths[i]
-        pair, token = np.repeat(np.arange(len(i)), q_lengths), segment_indices(q.offsets[i], q_lengths)
+        pair, token = np.repeat(np.arange(len(i)), q_lengths), ranges(q.offsets[i], q_lengths)
         d_lengths = d.lengths[j][pair]  # of each query token of each pair
         starts = np.cumsum(d_lengths) - d_lengths
-        products = super().exact(q, d, np.repeat(token, d_lengths), segment_indices(d.offsets[j][pair], d_lengths))
+        products = super().exact(q, d, np.repeat(token, d_lengths), ranges(d.offsets[j][pair], d_lengths))
         best = np.maximum.reduceat(self.rounding(products) if self.low_precision else products, starts)
         table = np.zeros((len(i), int(q_lengths.max())))
-        table[pair, segment_indices(np.zeros(len(i), np.int64), q_lengths)] = best
+        table[pair, ranges(np.zeros(len(i), np.int64), q_lengths)] = best
         return np.cumsum(table, axis=1)[:, -1] + 0.0
 
     def approximate(self, q: VectorBlock, d: VectorBlock, dtype: Any) -> ApproximateScores:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import ID_OPTIONS, Floats, identifiers, positions, warn_of_row_numbers
+from tiewise.data.columns import ID_OPTIONS, Floats, identifiers, is_first, positions, warn_of_row_numbers
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.table import Table
@@ -279,12 +279,10 @@ class Slots(NamedTuple):
     def group_ties(self, score: Floats) -> tuple[Indices, Indices]:
         """The number of the tie group of each slot, and one slot of each group; groups are ordered by row and score."""
         order = np.lexsort((score, self.row))
-        row, value = self.row[order], score[order]
-        is_first = np.ones(len(order), dtype=bool)
-        is_first[1:] = (row[1:] != row[:-1]) | (value[1:] != value[:-1])
+        first = is_first(self.row[order], score[order])
         group = np.empty(len(order), dtype=np.int64)
-        group[order] = np.cumsum(is_first) - 1
-        return group, order[is_first]
+        group[order] = np.cumsum(first) - 1
+        return group, order[first]
 
 
 def with_self(qrels: Qrels) -> tuple[Qrels, Indices, Indices]:

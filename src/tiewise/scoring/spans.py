@@ -56,13 +56,3 @@ def round_up(n: int, size: int) -> int:
     (8, 8)
     """
     return -(-n // size) * size
-
-
-def segment_indices(starts: Indices, lengths: Indices) -> Indices:
-    """The indices of segments, one after the other.
-
-    >>> segment_indices(np.array([5, 0]), np.array([2, 3]))
-    array([5, 6, 0, 1, 2])
-    """
-    ends = np.cumsum(lengths)
-    return np.repeat(starts - (ends - lengths), lengths) + np.arange(int(ends[-1]) if len(ends) else 0)

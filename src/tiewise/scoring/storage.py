@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiewise.caching import cached_property
+from tiewise.data.columns import ranges
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Backend, NumpyBackend, backend_of, check_numeric, dtype_name
 from tiewise.scoring.quantised import Quantized, pack_bits, unpack_bits
-from tiewise.scoring.spans import Indices, Rows, segment_indices, split
+from tiewise.scoring.spans import Indices, Rows, split
 
 #: How many rows are copied to a device at a time.
 COPIED_ROWS = 65_536
@@ -201,7 +202,7 @@ class Tokens(Storage):
     def take(self, rows: Rows) -> Array:
         if isinstance(rows, slice):
             return self.vectors.take(slice(int(self.offsets[rows.start]), int(self.offsets[rows.stop])))
-        return self.vectors.take(segment_indices(self.offsets[rows], self.lengths[rows]))
+        return self.vectors.take(ranges(self.offsets[rows], self.lengths[rows]))
 
     def cut(self, dims: int) -> Storage:
         return Tokens(self.vectors.cut(dims), self.lengths)
@@ -265,7 +266,7 @@ class Shards(Storage):
         if self.lengths is None:
             return joined[self.backend.as_index(back)]
         lengths = self.lengths[rows[order]]
-        return joined[self.backend.as_index(segment_indices((np.cumsum(lengths) - lengths)[back], lengths[back]))]
+        return joined[self.backend.as_index(ranges((np.cumsum(lengths) - lengths)[back], lengths[back]))]
 
     def to(self, backend: Backend) -> Storage:
         """All parts in one matrix on another device, if they are matrices or Parquet files."""

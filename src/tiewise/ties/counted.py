@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import LazyMapping, cached_property
-from tiewise.data.columns import Codes, Floats, positions
+from tiewise.data.columns import Codes, Floats, positions, split_segments
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run, Trend
 from tiewise.data.source import Source
@@ -255,18 +255,9 @@ def count_lists(run: Run, request: Request) -> Counted:
     )
 
 
-def list_parts(offsets: Codes) -> Iterator[slice]:
-    """Lists in parts of about `ROWS` rows."""
-    first, n_lists = 0, len(offsets) - 1
-    while first < n_lists:
-        last = max(int(np.searchsorted(offsets, offsets[first] + ROWS, side="right")) - 1, first + 1)
-        yield slice(first, min(last, n_lists))
-        first = last
-
-
 def scores_of(run: Run) -> Iterator[ListScores]:
     """The scores of all lists of a run in memory, some lists at a time."""
-    for lists in list_parts(run.offsets):
+    for lists in split_segments(run.offsets, ROWS):
         queries, offsets = run.queries[lists], run.offsets[lists.start : lists.stop + 1]
         low = int(offsets[0])
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads
 from tiewise.data.judgments import Qrels
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
@@ -174,10 +174,7 @@ class TieGroups:
         query, start = self.qrels.query[rows], self.start[rows]
         length = np.bincount(query, minlength=len(self.qrels.queries))
         first_of_query = (np.cumsum(length) - length)[query]
-        is_new = np.ones(len(rows), dtype=bool)
-        is_new[1:] = (query[1:] != query[:-1]) | (start[1:] != start[:-1])
-        group = np.cumsum(is_new) - 1
-        first = np.flatnonzero(is_new)[group]
+        first = heads(query, start)
 
         def spread(values: Codes, at: Codes = rows) -> Codes:
             column = np.zeros(len(kept), dtype=np.int64)
@@ -185,13 +182,13 @@ class TieGroups:
             return column
 
         def count_before(before: Codes) -> Codes:
-            return spread(np.arange(len(rows)) - first, rows[np.lexsort((before[rows], group))])
+            return spread(np.arange(len(rows)) - first, rows[np.lexsort((before[rows], first))])
 
         found = replace(
             self,
             score=np.where(kept, self.score, np.nan),
             start=spread(first - first_of_query),
-            size=spread(np.bincount(group)[group]),
+            size=spread(np.bincount(first)[first]),
             length=length,
             before={order: count_before(before) for order, before in self.before.items()},
         )

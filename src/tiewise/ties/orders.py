@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, is_first
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
@@ -58,11 +58,9 @@ def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
     """
     rows = np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
     value, query = run.value[rows], run.query[rows]
-    new = np.ones(len(rows), dtype=bool)
-    new[1:] = (value[1:] != value[:-1]) | (query[1:] != query[:-1])
-    heads = np.flatnonzero(new)
-    size = np.diff(np.append(heads, len(rows)))
-    start = heads - run.offsets[query[heads]]
+    first = np.flatnonzero(is_first(value, query))
+    size = np.diff(np.append(first, len(rows)))
+    start = first - run.offsets[query[first]]
     return rows, np.repeat(start, size), np.repeat(size, size)
 
 

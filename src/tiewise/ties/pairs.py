@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats, encode, positions, ranges
+from tiewise.data.columns import Codes, Floats, encode, heads, positions, ranges, split_segments
 from tiewise.data.runs import Run
 from tiewise.ties.orders import group_rows
 
@@ -138,11 +138,8 @@ class PairGroups:
         """List a[i] of x with list b[i] of y (by default i with i), some pairs at a time: memory is for a block."""
         a, b = (np.arange(len(x.length)) if lists is None else lists for lists in (a, b))
         rows = np.append(0, np.cumsum(x.length[a] + y.length[b]))
-        low = 0
-        while low < len(a):
-            high = max(int(np.searchsorted(rows, rows[low] + BLOCK, side="right")) - 1, low + 1)
-            yield PairGroups.of(x.take(a[low:high]), y.take(b[low:high]))
-            low = high
+        for some in split_segments(rows, BLOCK):
+            yield PairGroups.of(x.take(a[some]), y.take(b[some]))
 
     def __len__(self) -> int:
         return len(self.lists[0].length)
@@ -202,9 +199,9 @@ class PairGroups:
         group_x, group_y = self.pair * width + start
         by_y = np.argsort(group_y * n + position)
         earlier = np.empty((2, n), dtype=np.int64)  # common documents of the group that come first in the best order
-        earlier[0], earlier[1, by_y] = position - _heads(group_x), position - _heads(group_y[by_y])
+        earlier[0], earlier[1, by_y] = position - heads(group_x), position - heads(group_y[by_y])
         best = start + 1 + earlier
-        cell = _heads(group_x * width + start[1])
+        cell = heads(group_x * width + start[1])
         earlier[0] += 2 * (cell - position) + np.bincount(cell, minlength=n)[cell] - 1  # in x, a cell is reversed
         return start + size - earlier, best
 
@@ -216,7 +213,7 @@ class PairGroups:
         _, member, count = np.unique(first_rank, return_index=True, return_counts=True)
         pair, start, size = (column[alone[member]] for column in (lists.list, lists.start, lists.size))
         before = np.cumsum(count) - count
-        return UnmatchedGroups(pair, start, size, count, before - before[np.searchsorted(pair, pair)])
+        return UnmatchedGroups(pair, start, size, count, before - before[heads(pair)])
 
     def union(self) -> PairGroups:
         """The same pairs, each ranking followed by the documents that only the other has, as one last tie group."""
@@ -225,8 +222,3 @@ class PairGroups:
             alone = np.delete(np.arange(len(other.doc)), rows)
             completed.append(lists.append(other.list[alone], other.doc[alone]))
         return PairGroups.of(*completed)
-
-
-def _heads(groups: Codes) -> Codes:
-    """For each element of ascending groups, where its group begins."""
-    return np.searchsorted(groups, groups)

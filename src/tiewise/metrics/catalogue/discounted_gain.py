@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads, is_first
 from tiewise.errors import MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue.parts import (
@@ -25,7 +25,7 @@ from tiewise.metrics.engine import linear_law, sorted_extremes
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
-from tiewise.metrics.segments import heads, safe_divide, segment_sum
+from tiewise.metrics.segments import safe_divide, segment_sum
 
 __all__ = ["DCG", "RBP", "G", "RBPresid", "RnDCG", "TrecRBP", "nDCG", "nDCGRel"]
 
@@ -104,8 +104,7 @@ def _unjudged_weight(
     Groups follow each other by query and rank; `share` of the weight of each one is unjudged. What lies between groups
     is unjudged. It is added up, since 1 minus the weight of judged documents need not be 0 if all are judged.
     """
-    first = heads(query) == np.arange(len(query))
-    above = np.where(first, 0.0, np.roll(end, 1))
+    above = np.where(is_first(query), 0.0, np.roll(end, 1))
     between = np.where(above < start, p**above - p**start, 0.0)
     last = np.zeros(n_queries)
     np.maximum.at(last, query, end)
@@ -336,7 +335,7 @@ class _RnDCG(LevelGains):
         following[ideal.rank == ideal.size[ideal.query]] = 0.0  # after the last of a query
         last = np.flatnonzero(positive & (following != ideal.gain))
         query = ideal.query[last]
-        place = np.arange(len(last)) - np.searchsorted(query, query)
+        place = np.arange(len(last)) - heads(query)
         rank, worth = np.zeros((2, q.n_queries, int(place.max(initial=-1)) + 2))
         rank[query, place], worth[query, place] = ideal.rank[last], 1.0 / ideal.discounted[last]
         longer = np.flatnonzero((q.length > ideal.n_positive + 1) & (ideal.n_positive > 0))

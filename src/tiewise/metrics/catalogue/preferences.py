@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, heads
 from tiewise.metrics.catalogue.parts import Binary, OfGains
 from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.engine import sum_payoffs
@@ -286,14 +286,14 @@ class _Compat(OfGains):
         """N_{>λ}: how many judged documents of its query have a higher label than each, (n_rows of the qrels,)."""
         qrels, higher = q.ties.qrels, np.zeros(len(q.ties.qrels), dtype=np.int64)
         rows = np.lexsort((-qrels.label, qrels.query))
-        higher[rows] = _heads(qrels.query[rows], qrels.label[rows]) - _heads(qrels.query[rows])
+        higher[rows] = heads(qrels.query[rows], qrels.label[rows]) - heads(qrels.query[rows])
         return higher
 
     def terms(self, order: Order) -> Floats:
         q, label = order.grouped, order.label
         weights, depths = self._weights(q), self._depths(q)[0][order.query]
         by_label, before = np.lexsort((label, order.segment)), np.zeros(len(label))  # in a list, by rank already
-        before[by_label] = np.arange(len(label)) - _heads(order.segment[by_label], label[by_label])
+        before[by_label] = np.arange(len(label)) - heads(order.segment[by_label], label[by_label])
         first = np.maximum(order.rank, self._count_higher(q)[order.rows] + before + 1)
         return np.where(label > 0, self._weight_from(weights, first, depths), 0.0)
 
@@ -306,7 +306,7 @@ class _Compat(OfGains):
         # Documents by query, label and group: those of one label and group are a part of the sum.
         rows = np.flatnonzero(q.label > 0)
         rows = rows[np.lexsort((q.group[rows], q.label[rows], q.query[rows]))]
-        of_level, head = _heads(q.query[rows], q.label[rows]), _heads(q.label[rows], q.group[rows])
+        of_level, head = heads(q.query[rows], q.label[rows]), heads(q.label[rows], q.group[rows])
         first, number = np.unique(head, return_counts=True)
         chosen = np.flatnonzero(place[q.group[rows[first]]] >= 0)
         first, number = first[chosen], number[chosen]
@@ -359,14 +359,6 @@ def _slots_with_few(size: int, marked: int, slots: int, few: int) -> int:
         return 0
     mean = np.arange(slots) * (marked / size)
     return int(np.count_nonzero(mean - 10 * np.sqrt(mean) - 10 < few))
-
-
-def _heads(*keys: NDArray[Any]) -> Codes:
-    """For each element, the first of the elements next to it that have the same keys."""
-    new = np.ones(len(keys[0]), dtype=bool)
-    new[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
-    found: Codes = np.flatnonzero(new)[np.cumsum(new) - 1]
-    return found
 
 
 Bpref = measure(_Bpref)
