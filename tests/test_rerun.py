@@ -11,7 +11,7 @@ import pytest
 
 import tiewise as tw
 from tiewise.analysis.rerun.monotone_curve import MonotoneCurve
-from tiewise.metrics import noise_draws, noise_expectation
+from tiewise.metrics import noise, noise_draws, noise_expectation
 
 FORMULAS = ("nDCG", "nDCG@5", "DCG@4", "AP", "AP@4", "RR", "RR@3", "P@4", "R@6", "F1@5", "RBP(p=0.8)", "Success@3")
 CASCADES = ("ERR(max=2)", "ERR(max=2)@4", "nERR(max=2)@5")
@@ -278,6 +278,18 @@ def test_numbers_are_shown_beside_each_other_for_the_same_queries_alone(missing)
     both = tw.evaluate(qrels, first, "P@5", rerun=second, missing=missing)["P@5"].rerun
     assert both.second == tw.evaluate(qrels, second, "P@5")["P@5"].expected
     assert tw.evaluate(qrels, few, "P@5", rerun=second, missing=missing)["P@5"].rerun.second is None
+
+
+def test_bands_are_as_wide_as_the_step_of_a_number_that_few_documents_move():
+    """P@5 of 200 queries moves by .001: in one of eight runs, so in more than 5% of pairs."""
+    rng = np.random.default_rng(3)
+    draws = np.where(rng.random(1000) < 1 / 8, 0.319, 0.318)
+    other = np.where(rng.random(1000) < 1 / 8, 0.319, 0.318)
+    step = 0.319 - 0.318
+    assert 1.96 * math.sqrt(2) * draws.std() < step
+    assert noise.half_width(draws) == pytest.approx(step, abs=1e-12)
+    assert np.mean(np.abs(draws - other) <= noise.half_width(draws) + 1e-12) >= 0.95
+    assert noise.half_width(draws + rng.normal(0, 1e-6, 1000)) < step  # many values: no steps
 
 
 def test_bands_hold_the_numbers_of_other_replicates():

@@ -42,6 +42,7 @@ class _Sample(NamedTuple):
     std: float
     standard_error: float  # of the mean
     std_error: float  # of the standard deviation
+    half_width: float  # of a band for the difference of two draws
 
 
 class NoiseEffects:
@@ -187,7 +188,7 @@ class NoiseEffects:
     def _band(self, measure: Measure, mean: Estimate, sample: _Sample) -> tuple[Rerun | None, str]:
         noise, value = self.score_noise, mean.expected
         assert noise is not None and value is not None
-        shift, half = sample.mean - value, half_width(sample.std)
+        shift, half = sample.mean - value, sample.half_width
         if abs(shift) > sample.std + ATOL:
             numbers = _digits(sample.std)
             return None, (
@@ -214,6 +215,7 @@ class NoiseEffects:
             documents=noise.documents,
             left_out=noise.left_out,
             method=how,
+            half_width=half,
             second=second,
             difference=None if second is None else second - value,
         ), ""
@@ -300,13 +302,14 @@ def _summarize(each: list[Floats], found: Estimates) -> _Sample:
     """Mean and standard deviation of draws, with their standard errors."""
     if not each:
         mean = found.mean().expected
-        return _Sample(0.0 if mean is None else mean, 0.0, 0.0, 0.0)
+        return _Sample(0.0 if mean is None else mean, 0.0, 0.0, 0.0, 0.0)
     values = np.concatenate(each)
     n, mean, std = len(values), float(values.mean()), float(values.std(ddof=1))
     if std <= 1e-14:
-        return _Sample(mean, 0.0, 0.0, 0.0)
+        return _Sample(mean, 0.0, 0.0, 0.0, 0.0)
     fourth = float(np.mean((values - mean) ** 4)) / std**4
-    return _Sample(mean, std, std / n**0.5, std * float(np.sqrt(max(fourth - (n - 3) / (n - 1), 0.0) / n)) / 2)
+    std_error = std * float(np.sqrt(max(fourth - (n - 3) / (n - 1), 0.0) / n)) / 2
+    return _Sample(mean, std, std / n**0.5, std_error, half_width(values))
 
 
 def _digits(width: float) -> NumberFormat:
