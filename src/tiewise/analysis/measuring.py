@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
-from itertools import chain
 from typing import Any
+from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +122,7 @@ class Evaluation:
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
         self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
         self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
-        self._statistics: dict[tuple[Measure, ...], list[Statistics]] = {}
+        self._statistics: list[ref[Statistics]] = []  # as long as a report has them
 
     @classmethod
     def of(cls, qrels: Qrels | None, source: RunSource, options: Options, measures: Iterable[Measure]) -> Evaluation:
@@ -144,7 +144,7 @@ class Evaluation:
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all", "without_self")
         own = {name: vars(self)[name] for name in kept if name in vars(self)}
-        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_statistics": {}}
+        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_statistics": []}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -251,7 +251,7 @@ class Evaluation:
                 other = compute_statistics(tables, counted, *read, truncated=False, moments=False)
                 found = found.with_oblivious(other)
             each.append(found)
-        self._statistics[measures] = each
+        self._statistics = [one for one in self._statistics if one()] + list(map(ref, each))
         return each
 
     def _make(self, measure: Measure, statistics: Statistics) -> Estimates:
@@ -329,8 +329,8 @@ class Evaluation:
 
     def _find_statistics(self, measure: Measure) -> tuple[Statistics, int] | None:
         """The compiled statistics of a measure, if they were computed, and its row there."""
-        each = chain.from_iterable(self._statistics.values())
-        return next(((one, one.rows[measure]) for one in each if measure in one.rows), None)
+        each = (known() for known in self._statistics)
+        return next(((one, one.rows[measure]) for one in each if one is not None and measure in one.rows), None)
 
     def mean_bounds(self, measure: Measure) -> tuple[float, float] | None:
         """Bounds of what is expected of the mean if lists were cut; None if they do not follow from compiled sums."""

@@ -16,7 +16,7 @@ from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
 from tiewise.analysis.tool_values import ToolTable, ToolValue
-from tiewise.caching import cached_property
+from tiewise.caching import LazyMapping, cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
@@ -155,7 +155,7 @@ class Report(Result):
         >>> evaluate({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.1}}, ["RR", "AP"]).select("RR").measures
         (RR,)
         """
-        some = {(one := self._known(measure)): self._estimates[one] for measure in parse_all(measures)}
+        some = LazyMapping(map(self._known, parse_all(measures)), self._estimates.__getitem__)
         return Report(self._evaluation, some, self._effects)
 
     @property

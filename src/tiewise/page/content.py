@@ -17,7 +17,7 @@ from typing import Any, cast
 import numpy as np
 
 from tiewise.analysis.auditing import Audit, audit
-from tiewise.analysis.auditing.audits import open_audited
+from tiewise.analysis.auditing.audits import AuditedRun, open_audited
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
 from tiewise.analysis.comparison.pair import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
@@ -30,9 +30,8 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import by_name
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
-from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, prefix_errors
-from tiewise.io import as_qrels, as_run
+from tiewise.io import as_qrels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import parse
@@ -40,6 +39,7 @@ from tiewise.page import charts, verdicts
 from tiewise.page.protocol_section import ProtocolLike, resolve_protocol
 from tiewise.page.tie_orders import replay_query
 from tiewise.results.wording import MIN_WIDTH, join_names, list_examples
+from tiewise.ties.counted import RunSource
 
 #: The most runs of a page. Up to ALL_PAIRS runs, all pairs are compared; with more, each run with the first.
 MAX_RUNS, ALL_PAIRS = 50, 16
@@ -73,11 +73,11 @@ def collect_content(
         raise InputError(f"{chosen[0]} is a count, and the page is about its first measure. Name another one first.")
     checked = Options.of("write_page", cast(OptionNames, {"seed": seed, **options}))
     edits: dict[str, Any] = {"drop_self": checked.drop_self, "distances": checked.distances}
+    families = find_families(named, reference)
+    needs_rows = bool(families) or orders != "independent"
     # Each is counted once, for all that follows.
-    sources = {name: open_audited(_read(name, run), needs_rows=True, **edits) for name, run in named.items()}
-    read = {name: source.rows() for name, source in sources.items()}
-    judged = _common_queries(all_qrels, read) if options.get("missing") == "skip" else all_qrels
-    families = find_families(read, reference)
+    sources = {name: _open(name, run, needs_rows=needs_rows, **edits) for name, run in named.items()}
+    judged = _common_queries(all_qrels, sources) if options.get("missing") == "skip" else all_qrels
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CutWarning)  # the notes contain it
@@ -86,9 +86,9 @@ def collect_content(
             with prefix_errors(f"Run '{name}'"):
                 reports[name] = evaluate(judged, source, chosen, **options)
             if progress is not None:
-                progress(len(reports), len(read))
+                progress(len(reports), len(named))
         how: dict[str, Any] = {"orders": orders, "test": test, "confidence": confidence, "seed": seed, **options}
-        compared = compare(judged, sources, chosen[0], **how) if len(read) > 1 else None
+        compared = compare(judged, sources, chosen[0], **how) if len(named) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
         audits = {
             name: audit(
@@ -103,7 +103,9 @@ def collect_content(
             )
             for name, source in sources.items()
         }
-    return PageContent(all_qrels, judged, read, tuple(chosen), reports, audits, compared, tuple(families), table, seed)
+    return PageContent(
+        all_qrels, judged, sources, tuple(chosen), reports, audits, compared, tuple(families), table, seed
+    )
 
 
 def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any]:
@@ -129,16 +131,17 @@ def _pairs_by_run(compared: Compared | None, measure: Measure) -> dict[str, list
     return {name: [pair for pair in pairs if name in (pair.a, pair.b)] for name in names}
 
 
-def _read(name: str, run: Any) -> Run:
+def _open(name: str, run: Any, **how: Any) -> AuditedRun:
     if isinstance(run, (str, PathLike)):
-        return as_run(run)  # errors name the file
+        return open_audited(run, **how)  # errors name the file
     with prefix_errors(f"Run '{name}'"):
-        return as_run(run)
+        return open_audited(run, **how)
 
 
-def _common_queries(qrels: Qrels, runs: Mapping[str, Run]) -> Qrels:
+def _common_queries(qrels: Qrels, sources: Mapping[str, RunSource]) -> Qrels:
     """The judgments of queries that every run has, so that all numbers of a page are about the same queries."""
-    is_common = np.array([all(query in run.query_index for run in runs.values()) for query in qrels.queries])
+    counts = (source.count(qrels, (), ("float64",)) for source in sources.values())
+    is_common = np.logical_and.reduce([counted.ties["float64"].present for counted in counts])
     if not is_common.any():
         raise InputError("The runs have no judged query in common: there is nothing to compare.")
     rows = np.flatnonzero(is_common[qrels.query])
@@ -153,7 +156,7 @@ class PageContent:
 
     all_qrels: Qrels
     qrels: Qrels  #: the judgments of the queries that the page is about
-    runs: dict[str, Run]
+    sources: dict[str, AuditedRun]
     measures: tuple[Measure, ...]
     reports: dict[str, Report]
     audits: dict[str, Audit]
@@ -214,7 +217,7 @@ class PageContent:
 
     @property
     def _leads(self) -> list[PairComparison]:
-        return self.pairs[: len(self.runs) - 1]
+        return self.pairs[: len(self.reports) - 1]
 
     @cached_property
     def notes(self) -> list[str]:
@@ -293,7 +296,7 @@ class PageContent:
     @cached_property
     def _lengths(self) -> dict[str, int]:
         """The length of the longest list of each run."""
-        return {name: int(np.diff(run.offsets).max(initial=1)) for name, run in self.runs.items()}
+        return {name: max(audit._longest, 1) for name, audit in self.audits.items()}
 
     @property
     def _cutoffs(self) -> list[int]:
@@ -323,9 +326,10 @@ class PageContent:
         """
         best: dict[str, tuple[float, str]] = {}
         for name, report in self.reports.items():
-            each = report.per_query(self.measure)
+            each, ties = report.per_query(self.measure), report._evaluation.ties
+            absent = {ties.qrels.queries[place] for place in np.flatnonzero(~ties.present).tolist()}
             for query, wide in zip(each.queries, (each.maximum - each.minimum).tolist(), strict=True):
-                if query in self.runs[name].query_index and wide > best.get(query, (-1.0, ""))[0]:
+                if query not in absent and wide > best.get(query, (-1.0, ""))[0]:
                     best[query] = (wide, name)
         widest = sorted(best.items(), key=lambda item: -item[1][0])[:MAX_QUERIES]
         moved = [(query, name) for query, (wide, name) in widest if wide > 0]
@@ -338,14 +342,14 @@ class PageContent:
 
     def replays(self) -> list[dict[str, Any]]:
         """The widest queries in many orders of their ties, for every run, first the run with the widest range."""
-        replays = []
-        for query, widest in self.widest_queries:
-            names = [widest, *(name for name in self.runs if name != widest)]
-            lists = (
-                (name, replay_query(self.qrels, self.runs[name], query, self.measures, self.options)) for name in names
-            )
-            replays.append({"query": query, "lists": [{"run": name, **one} for name, one in lists if one is not None]})
-        return replays
+        lists: dict[str, list[dict[str, Any]]] = {query: [] for query, _ in self.widest_queries}
+        for name, source in self.sources.items():
+            rows = source.rows()  # of one run at a time
+            for query, widest in self.widest_queries:
+                found = replay_query(self.qrels, rows, query, self.measures, self.options)
+                if found is not None:
+                    lists[query].insert(0 if name == widest else len(lists[query]), {"run": name, **found})
+        return [{"query": query, "lists": some} for query, some in lists.items()]
 
     def per_query(self) -> dict[str, Any]:
         """The estimates of every query and run, as columns."""

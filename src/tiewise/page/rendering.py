@@ -27,6 +27,7 @@ from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.options import OptionNames, takes_options
 from tiewise.analysis.simultaneous import Test
 from tiewise.data.progress import Progress
+from tiewise.data.source import Source
 from tiewise.errors import InputError
 from tiewise.figures.theme import load_renderer
 from tiewise.io.compression import COMPRESSED, PathLike, check_writable, save
@@ -122,7 +123,7 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             programs=_markup(programs),
             licences=_markup(html.escape(_file("licences.txt"))),
             data=_markup(_json(_data(content))),
-            sources=[("judgments", content.all_qrels), *content.runs.items()],
+            files=_list_files(content),
             path_of=lambda source: source.path if full_paths else PurePath(source.path).name,
             libraries=LIBRARIES,
             grades=GRADES,
@@ -136,8 +137,15 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
     return text
 
 
+def _list_files(content: PageContent) -> list[tuple[str, Source | None, int, int]]:
+    """The judgments and each run: name, file, queries and rows."""
+    qrels = content.all_qrels
+    runs = ((name, audit.source, audit.queries, audit.rows) for name, audit in content.audits.items())
+    return [("judgments", qrels.source, len(qrels.queries), len(qrels)), *runs]
+
+
 def _title(content: PageContent) -> str:
-    names = list(content.runs)
+    names = list(content.reports)
     who = " and ".join(names) if len(names) <= 2 else f"{len(names)} runs"
     return f"{content.measure} of {who}"
 
@@ -151,7 +159,7 @@ def _data(content: PageContent) -> dict[str, Any]:
     relevant = sorted(set(content.qrels.label[gains > 0].tolist()))
     return {
         "measures": [measure.name for measure in content.measures],
-        "runs": list(content.runs),
+        "runs": list(content.reports),
         "grades": [[label, relevant.index(label) + 1 if label in relevant else 0] for label in labels],
         "forest": content.forest(),
         "curves": content.curves(),

@@ -198,6 +198,7 @@ def audit(
         rbo=fidelity.rbo if fidelity else None,
         tau=fidelity.tau if fidelity else None,
         noise=noise,
+        _longest=ties.longest,
         _trend=counted.trend,
         _distances=distances,
     )
@@ -389,6 +390,7 @@ class Audit(Result):
     tau: Annotated[float | None, "Kendall's τ with the reference"]
     noise: Annotated[ScoreNoise | None, "the noise of the scores, from the same system scored again; null without"]
 
+    _longest: int  # the length of the longest list
     _trend: tuple[int, int, int, int, bool]
     _distances: bool
 

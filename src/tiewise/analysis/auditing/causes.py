@@ -389,7 +389,7 @@ def _limits(tied: NDArray[np.bool_]) -> Floats:
     where = np.flatnonzero(tied)
     if not len(where):
         return np.zeros(len(tied))
-    before = np.cumsum(tied) - tied
+    before: Codes = np.cumsum(tied) - tied
     low, high = before - TIED_NEIGHBOURS, before + TIED_NEIGHBOURS
     start = np.where(low < 0, 0, where[np.maximum(low, 0)])
     stop = np.where(high > len(where), len(tied), where[np.minimum(high, len(where)) - 1] + 1)
