@@ -13,54 +13,45 @@ LEVELS = ("score", "logit", "head")
 
 INTRODUCTION = """# Scoring
 
-Exact scores are useful only if they cost little more than others. Milliseconds; the compared calls take turns in random
-order, and the median counts. The number in brackets is the ratio to the call that it is compared with.
-`python -m benchmarks.scoring` checks counts and scores before it measures times.
+What exact scores cost, in milliseconds; in brackets, the ratio to the call that they are compared with. The calls
+take turns in random order, and the median counts. `python -m benchmarks.scoring` checks counts and scores before it
+measures.
 """
 
 CROSS_ENCODER = """## Cross-encoders
 
-A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, which is
-softmax over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels), as a ratio with a 95%
-confidence interval. Passes of 20 to 30 ms are limited by Python.
+A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, softmax
+over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels), as a ratio with a 95% confidence
+interval. Passes of 20 to 30 ms are limited by Python.
 """
 
 COLLECTION = """## All scores of a collection
 
-{documents:,} documents of {dims} dimensions in bfloat16, on the device. `bfloat16` is the bare product, whose rounding
-makes the ties; `float32 out` is one call of torch with a float32 output; `tiles` is the product of Tiewise, which has
-the same bits for any block or shard; `score` also checks that every score is a number; `upcast first` multiplies
-float32 copies.
-"""
-
-TIES = """## Tie groups of a collection
-
-`tie_groups` for {judged} judged documents a query beside the bare bfloat16 product: one product, and one pass over its
-scores. Memory is the peak of the call without the vectors: two blocks of scores, 8 GiB at most on a device with 64 GiB
-or more, 4 GiB on others, or less if `block` is given.
+{documents:,} documents of {dims} dimensions in bfloat16, on the device. `bfloat16` is the bare product, whose
+rounding makes the ties; `float32 out` is one call of torch; `tiles` is the product of Tiewise, with the same bits for
+any block or shard; `score` also checks that every score is a number; `upcast first` multiplies float32 copies.
 """
 
 PREPARED = """## A prepared collection
 
 Calls of a [`Collection`](scoring.md#collections) on the device, beside the bare bfloat16 product: search for the 100
 best and all that tie, and tie groups for 10 judged documents a query; 2,000,000 documents of 1,024 dimensions unless
-the row says otherwise. `float32 and top-k` is a product with float32 output, then top-k (or sort, for 1,000 judged
-documents a query), copied to main memory; it loses the ties with the k-th. With 1 query, and with few documents, most
-of the time beyond the product is Python. `reproducible` gives the bits of the CPU: the products are a filter, and near
-documents are scored in float64.
+the row says otherwise. `float32 and top-k` (or sort, for 1,000 judged documents) loses the ties with the k-th. With 1
+query, and with few documents, most of the time beyond the product is Python. `reproducible` gives the bits of the
+CPU. Two blocks of scores are kept: at most 8 GiB on a device with 64 GiB or more, 4 GiB on others, less with `block`.
 """
 
 CPU = """## On a CPU
 
-{documents:,} documents of {dims} dimensions in float32, NumPy. Search for the {k} best and all that tie, beside a plain
-product and partition of the whole matrix; tie groups for {judged} judged documents a query, beside the product.
-`search` is a single call, the other columns are calls of a [`Collection`](scoring.md#collections).
+{documents:,} documents of {dims} dimensions in float32, NumPy. Search for the {k} best and all that tie, beside a
+plain product and partition of the whole matrix; tie groups for {judged} judged documents a query, beside the product.
+`search` is a single call, the others are calls of a `Collection`.
 """
 
 HAMMING = """## Bits on a CPU
 
-{documents:,} documents of {bits:,} bits, Hamming distances: search for the {k} best, and all that tie with the last, in
-a `Collection`, beside FAISS (`IndexBinaryFlat`), which returns {k}.
+{documents:,} documents of {bits:,} bits, Hamming distances: search of a `Collection` for the {k} best and all that
+tie, beside FAISS (`IndexBinaryFlat`), which returns {k}.
 """
 
 
@@ -84,7 +75,6 @@ def page(results: Sequence[Result]) -> str:
         if "collection" in result:
             rows = result["collection"]
             parts += [COLLECTION.format(**rows[0]), _products(rows)]
-            parts += [TIES.format(judged=rows[0]["judged"] // rows[0]["queries"]), _ties(rows)]
         if "prepared" in result:
             parts += [PREPARED, _prepared(result["prepared"])]
         if "cpu" in result:
@@ -143,11 +133,6 @@ def _products(rows: list[Result]) -> str:
     return _table(rows, "bfloat16", names)
 
 
-def _ties(rows: list[Result]) -> str:
-    extra = [f"{row['tied']:,} of {row['judged']:,} | {row['held_bytes'] / 2**20:,.0f} MiB" for row in rows]
-    return _table(rows, "bfloat16", ["tie_groups"], "judged and tied | memory", extra)
-
-
 def _prepared(rows: list[Result]) -> str:
     names = ("float32 and top-k", "search, dot", "search, cosine", "tie_groups, dot", "tie_groups, cosine")
     lines = [f"| | bfloat16 | {' | '.join(names)} |", "|---|" + "---|" * (1 + len(names))]
@@ -170,13 +155,11 @@ def _cpu(rows: list[Result]) -> str:
     return "\n".join(lines)
 
 
-def _table(rows: list[Result], base: str, names: Sequence[str], title: str = "", extra: Sequence[str] = ()) -> str:
-    more = f" {title} |" if title else ""
-    lines = [f"| queries | {base} | {' | '.join(names)} |{more}"]
-    lines.append("|---|" + "---|" * (1 + len(names) + (title.count("|") + 1 if title else 0)))
-    for place, row in enumerate(rows):
+def _table(rows: list[Result], base: str, names: Sequence[str]) -> str:
+    lines = [f"| queries | {base} | {' | '.join(names)} |", "|---|" + "---|" * (1 + len(names))]
+    for row in rows:
         cells = [f"{row['ms'][base]:.2f}", *(_cell(row["ms"], name, base) for name in names)]
-        lines.append(f"| {row['queries']:,} | {' | '.join(cells)} |" + (f" {extra[place]} |" if title else ""))
+        lines.append(f"| {row['queries']:,} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

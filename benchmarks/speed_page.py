@@ -18,23 +18,24 @@ INTRODUCTION = """# Speed
 
 {summary}
 
-CPU seconds, user and system, unless a table says otherwise. The number in brackets is the time divided by that of
-Tiewise. All tools compute {measures} for every query; Tiewise also computes the
-expected, lowest and highest value, the standard deviation and the bounds for truncated lists. The clock starts after
-the imports of a Python package, and with the process of a program. `make bench` measures: contenders run in their own
-processes and take turns, the best turn counts, and their means must be equal to four digits.
+How long Tiewise and other tools take for the same work, and how the time grows. CPU seconds, user and system, unless
+a table says otherwise; in brackets, the time divided by that of Tiewise. All tools compute {measures} for every
+query; Tiewise also computes the expected, lowest and highest value, the standard deviation and the bounds for
+truncated lists. The clock starts after the imports of a Python package, and with the process of a program. `make
+bench` measures: contenders run in processes of their own and take turns, the best turn counts, and their means must
+be equal to four digits.
 
-Tiewise uses one thread here unless the row says otherwise. By default it uses one for each core, at most eight, for
-files larger than 8 MB; the variable `OMP_NUM_THREADS` sets a limit, and the result does not depend on it.
+Rows of Tiewise use one thread unless they say otherwise. By default it uses one for each core, at most eight, for
+files larger than 8 MB; `OMP_NUM_THREADS` sets a limit. The result does not depend on it.
 """
 
 FILES = """## From files to means
 
-All data is generated. *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each query,
-as in TREC Robust 2003; 97% and 3% of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments for each query.
-*miracl*: 717 × 100. *marco*: 6,980 × 1,000, one judgment for each query. *large*: 100,000 × 100. The Python reader is
-used where the compiled one could not be built. `wc -l` only counts lines: a lower bound for reading. Memory is the peak
-of the process. A dash means that the tool was too slow.
+All data is generated. *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each
+query, as in TREC Robust 2003; 97% and 3% of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments. *miracl*: 717
+× 100.
+*marco*: 6,980 × 1,000, one judgment. *large*: 100,000 × 100. The Python reader serves where the compiled one could not
+be built. `wc -l` only counts lines: a lower bound. Memory is the peak of the process. A dash: too slow.
 """
 
 THREADS = """Wall seconds with one and with two threads, CPU seconds in brackets:
@@ -53,15 +54,15 @@ COLUMNS = """## From columns
 
 CALLS = """## Small calls
 
-Lists of 100 or 20 documents with 20 judgments each, evaluated in a loop: the CPU time of one call. *prepared Qrels* and
-*Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. *one evaluator*: the evaluator is made
-once for all calls, as in a training loop. *evaluate alone*: no number is read.
+Queries × documents, with 20 judgments each, evaluated in a loop: the CPU time of one call. *prepared Qrels* and
+*Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. *one evaluator* is made once for all
+calls, as in a training loop.
 """
 
 MANY_RUNS = """## Many runs with the same judgments
 
-{runs} runs, as dictionaries, with the same `Qrels` (pytrec_eval: the same `RelevanceEvaluator`), which *prepare* makes;
-*later* is the mean of all runs after the first.
+{runs} runs, as dictionaries, with one `Qrels` (pytrec_eval: one `RelevanceEvaluator`), which *prepare* makes; *later*
+is the mean of all runs after the first.
 """
 
 ANALYSES = """## Comparison and report
@@ -71,8 +72,8 @@ ANALYSES = """## Comparison and report
 
 SWEEPS = """## Judgments and ties
 
-100 lists of 1,000 documents, in the first panel with 30% of the rows tied, in the second with 1,288 judgments for each
-query. {ratios}
+100 lists of 1,000 documents, in the first panel with 30% of the rows tied, in the second with 1,288 judgments for
+each query. {ratios}
 
 ![CPU time against judgments for each query and against the share of tied rows](img/speed-sweeps.svg)
 """
@@ -91,12 +92,9 @@ Lists of 1,000 documents, with one judgment each. Every call has a fixed cost, {
 
 AIMS = """## Aims
 
-Aims are fixed before a measurement. {summary}
-
-{table}
-
-*Before* is the measurement of 15 November 2026, less 5% for noise. Small calls miss because a call makes some hundred
-NumPy operations on small arrays, each of which takes about a microsecond for any number of queries.
+Aims are fixed before a measurement: {summary}. `python -m benchmarks --from benchmarks/results/speed.json` prints
+each. Small calls miss theirs because a call makes some hundred NumPy operations on small arrays, each of which takes
+about a microsecond for any number of queries.
 """
 
 
@@ -164,15 +162,11 @@ def _environment(result: Result) -> str:
 
 
 def aim_section(every: Sequence[Aim]) -> str:
-    """How many aims are met, and a row for each that is not."""
+    """How many aims are met."""
     measured = [aim for aim in every if aim.measured is not None]
-    missed = [aim for aim in measured if not aim.met]
     absent = len(every) - len(measured)
-    summary = f"{len(measured) - len(missed)} of {len(measured)} are met"
-    summary += f", {absent} were not measured" if absent else ""
-    summary += ". Missed:" if missed else "."
-    table = _table(["what", "aim", "measured"], [[aim.name, aim.target, aim.value] for aim in missed])
-    return AIMS.format(summary=summary, table=table if missed else "").replace("\n\n\n", "\n\n")
+    summary = f"{sum(aim.met for aim in measured)} of {len(measured)} are met"
+    return AIMS.format(summary=summary + f", {absent} were not measured" * bool(absent))
 
 
 def _input_table(result: Result, source: str) -> str:

@@ -17,11 +17,20 @@ SCORING = ("scoring-h200", "scoring-collection", "scoring-cpu")
 
 def whole_page(speed: dict[str, Any] | None = None) -> str:
     """The page of the results that are kept, or of other results of `python -m benchmarks`."""
-    found = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in RESULTS.glob("*.json")}
-    speed, scoring = speed or found["speed"], [found[name] for name in SCORING]
-    parts = [growth_page.page(found["growth"]), scoring_page.page(scoring)]
-    aims = speed_page.aim_section([*speed_page.aims(speed), *scoring_page.aims(scoring)])
+    speed = speed or _kept("speed")
+    parts = [growth_page.page(_kept("growth")), scoring_page.page([_kept(name) for name in SCORING])]
+    aims = speed_page.aim_section(all_aims(speed))
     return "\n".join([speed_page.page(speed), *map(_as_section, parts), aims])
+
+
+def all_aims(speed: dict[str, Any]) -> list[speed_page.Aim]:
+    """The aims of `python -m benchmarks` and of scoring."""
+    return [*speed_page.aims(speed), *scoring_page.aims([_kept(name) for name in SCORING])]
+
+
+def _kept(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+    return found
 
 
 def _as_section(page: str) -> str:

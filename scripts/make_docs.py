@@ -99,58 +99,56 @@ def first_sentence(page: str) -> str:
 
 SCHEMAS_HEAD = """# Columns and JSON
 
-`--format json` prints what `to_dict()` returns in Python; the command adds only the `name` of a run. Several runs are a
-list under `runs`. TSV, CSV, JSON Lines, Parquet and `to_frame()` have the columns; a later version may add some at the
-end and never renames or moves one. A cell is empty (null) where it does not apply. The number at the end of a `schema`
-changes if a key goes or means something else.
+What programs can read. `--format json` prints what `to_dict()` returns in Python; the command adds only the `name` of
+a run. Several runs are a list under `runs`. TSV, CSV, JSON Lines, Parquet and `to_frame()` have the columns, in the
+order shown; a later version may add some at the end and never renames or moves one. A cell is empty (null) where it
+does not apply. The number at the end of a `schema`, such as `tiewise/evaluation/1`, changes if a key goes or means
+something else.
 """
 
 #: The keys of `Report.to_dict` and of JSON.
 REPORT_KEYS = {
-    "provenance": "version, files with their SHA-256, options, and how many queries and rows were there or tied",
+    "provenance": "version, files with their SHA-256, options, and how many queries and rows there were",
     "sentence": "what ties do to the numbers, and what to report",
     "notes": "what a reader should know",
-    "measures": "by measure the mean over queries: expected, ci, minimum, maximum, std, oblivious, range, bias, z, "
-    "residual, cut, and how each was found",
+    "measures": "by measure the mean over queries: the statistics of the columns below",
     "queries": "with `-q`: the same by measure and query",
 }
 
 #: The keys of `Compared.to_dict`.
 COMPARISON_KEYS = {
-    "schema": "tiewise/comparison/1",
     "version": "of Tiewise",
     "runs": "name and file of each run",
     "queries": "how many queries are compared",
     "baseline": "the run that the others are compared with, or null",
     "test": "max-t or tukey",
-    "confidence": "of the intervals; a difference is shown if its p-value is below 1 − confidence",
-    "orders": "whose ties one order breaks: independent, per-query or shared",
+    "confidence": "of the intervals",
+    "orders": "independent, per-query or shared",
     "seed": "of random draws",
-    "rankings": "for each measure `tau` (Kendall's τ between the systems by expected and by oblivious values) and "
-    "`rows`, the columns of a ranking",
-    "pairs": "every pair, or every run against the baseline (of more than 200 runs, against the best): the attributes "
-    "of `PairComparison`",
+    "rankings": "for each measure `tau` (Kendall's τ of the systems by expected and by oblivious values) and `rows`",
+    "pairs": "every pair, or every run against the baseline (of more than 200 runs, the best): the attributes of "
+    "`PairComparison`",
     "unjudged": "with `--explain`: for each run the bounds over labels of unjudged documents",
     "notes": "what a reader should know",
 }
 
 #: The columns of a ranking.
 RANKING_COLUMNS = {
-    "rank": "the rank by expected value; equal values share a rank",
+    "rank": "by expected value; equal values share a rank",
     "system": "the name of the run",
     "expected": "its expected value over the queries compared",
     "minimum": "the lowest value that an order of the tied documents can give",
     "maximum": "the highest",
-    "oblivious": "its value as the tool prints it that `--oblivious` names",
-    "difference": "its expected value minus that of the best, or of the baseline; empty for these",
-    "ci_low": "the interval of the difference: all intervals of the comparison hold together; its lower end",
+    "oblivious": "its value in one fixed order (`--oblivious`)",
+    "difference": "its expected value − that of the best, or of the baseline",
+    "ci_low": "the interval of the difference, which holds for the whole family at once: its lower end",
     "ci_high": "its upper end",
-    "p_value": "of the difference, two-sided, adjusted for all differences of the comparison",
+    "p_value": "of the difference, two-sided, adjusted",
     "rank_best": "its best rank in any order of ties",
     "rank_worst": "its worst",
-    "ranks_reached": "whether an order of ties is known that gives these ranks",
-    "rank_low": "1 + the number of systems that are shown to be better",
-    "rank_high": "the number of systems − the number of those that are shown to be worse",
+    "ranks_reached": "whether an order is known that gives these ranks",
+    "rank_low": "1 + the number of systems shown to be better",
+    "rank_high": "the number of systems − the number shown to be worse",
 }
 
 #: The keys of `Protocol.to_dict` and of JSON.
@@ -203,33 +201,30 @@ def schemas_page() -> str:
     counts = Counter(item for result in results for item in result)
     most = {item[0]: item for item in sorted(counts, key=lambda item: counts[item])}
     shared = dict(item for item in counts if counts[item] > 1 and most[item[0]] == item)
-    parts = [MADE, SCHEMAS_HEAD, "## What several results have\n", describe_names(shared)]
+    parts = [MADE, SCHEMAS_HEAD, "## What several results have\n", describe_names(shared, {})]
     for name, (printed, keys, columns) in SCHEMAS.items():
-        parts.append(f"## {name}\n\n{printed}. The schema is `tiewise/{name}/1`.\n")
-        own = {key: what for key, what in keys.items() if shared.get(key) != what}
-        also = [f"`{key}`" for key in keys if key not in own]
-        parts += ["Keys of JSON:\n", describe_names(own) + f"* also {', '.join(also)}\n" * bool(also)]
+        parts.append(f"## {name}\n\n{printed}. Keys of JSON:\n")
+        parts.append(describe_names(keys, shared))
         for title, some in columns.items():
-            rest = {key: what for key, what in some.items() if (shared | keys).get(key) != what}
-            order = f"* in their order: {' '.join(f'`{key}`' for key in some)}\n"
-            parts += [f"Columns{f' of {title}' * bool(title)}:\n", describe_names(rest) + order * (rest != some)]
+            parts += [f"Columns{f' of {title}' * bool(title)}:\n", describe_names(some, shared | keys)]
     return "\n".join(parts)
 
 
 #: What the second of two neighbours says, such as `ci_low` and `ci_high`: they share a row.
-SECONDS = ("the highest", "its upper end", "the last")
+SECONDS = ("the highest", "its upper end", "the last", "that of b", "in which b is", "in which both are equal")
 
 
-def describe_names(names: dict[str, str]) -> str:
-    """A list of keys or columns."""
+def describe_names(names: dict[str, str], known: dict[str, str]) -> str:
+    """A list of keys or columns in their order; neighbours that are described elsewhere share a row."""
     items = list[tuple[str, str]]()
     for name, what in names.items():
-        if what in SECONDS and items:
-            before, first = items.pop()
-            items.append((f"{before}, `{name}`", f"{first}; {what}"))
+        text = "" if known.get(name) == what else what
+        names_before, before = items[-1] if items else ("", "described elsewhere")
+        if what in SECONDS or text == before:
+            items[-1] = (f"{names_before}, `{name}`", f"{before}; {what}" if before else "")
         else:
-            items.append((f"`{name}`", what))
-    return "".join(f"* {name}: {what}\n" for name, what in items)
+            items.append((f"`{name}`", text))
+    return "".join(f"* {name}{text and f': {text}'}\n" for name, text in items)
 
 
 # -- measures -------------------------------------------------------------------------------------------------
@@ -306,24 +301,14 @@ def read_as(word: str) -> str:
 def measure_section(one: tw.Measure) -> str:
     """What there is to say about one measure."""
     prose, _, example = (inspect.getdoc(type(one)) or "").partition(">>> ")
-    facts = ["With or without a cutoff." if one.takes_cutoff else "No cutoff."]
-    if one.params:
-        facts.append(f"Parameters: {', '.join(parameter(name, param) for name, param in one.params.items())}.")
-    if one.total:
-        facts.append("Added up over queries, not averaged.")
+    params = ", ".join(f"{name}={spelled(param.default)}" for name, param in one.params.items())
+    facts = [f"`{one.stem}{params and f'({params})'}{'@k' * one.takes_cutoff}`"]
+    facts += [more for name, param in one.params.items() if name != "rel" and (more := allowed(name, param))]
     if one.aliases:
-        facts.append("Also " + ", ".join(f"`{alias.replace(':', '` with `')}`" for alias in one.aliases) + ".")
+        facts.append("also " + ", ".join(f"`{alias.replace(':', '` with `')}`" for alias in one.aliases))
     return "\n".join(
-        [f"### {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n", f"{' '.join(facts)}\n"]
+        [f"### {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n", f"{'; '.join(facts)}\n"]
     )
-
-
-def parameter(name: str, param: Any) -> str:
-    """A parameter with its default and what else it may be; `rel` is the same in all measures."""
-    if (name, param.default) == ("rel", 1):
-        return "`rel`"
-    more = allowed(param)
-    return f"`{name}={spelled(param.default)}`" + f" ({more})" * bool(more)
 
 
 def spelled(value: object) -> str:
@@ -333,26 +318,26 @@ def spelled(value: object) -> str:
     return f'"{value}"' if isinstance(value, str) else f"{value:g}"
 
 
-def allowed(param: Any) -> str:
+def allowed(name: str, param: Any) -> str:
     """What else than its default a parameter may be, in words."""
     if isinstance(param.default, bool):
-        return f"or `{not param.default}`"
-    if param.choices:
-        return "or " + ", ".join(f'`"{choice}"`' for choice in param.choices if choice != param.default)
+        return f"or `{name}={not param.default}`"
+    if others := [f"`{name}={spelled(choice)}`" for choice in param.choices or () if choice != param.default]:
+        return f"or {', '.join(others)}"
     bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
     bounds += [f"below {param.below:g}"] * (not math.isinf(param.below) and param.below < LARGE)
     to = "on" if math.isinf(param.most) else f"to {param.most:g}"
     bounds += [f"from {param.least:g} {to}"] * (not math.isinf(param.least))
-    return ", ".join(bounds)
+    return f"`{name}` {', '.join(bounds)}" if bounds else ""
 
 
 # -- command line ---------------------------------------------------------------------------------------------
 
 CLI_HEAD = """# Command line
 
-Every command, argument and option, as `--help` shows them. `tiewise --install-completion` completes commands, options
-and measures in your shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files; `tiewise demo
---write example` writes some to try. [Formats](formats.md) lists what is read and written.
+Every command, argument and option, as `--help` shows them. `tiewise --install-completion` completes them in your
+shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files; `tiewise demo --write example`
+writes some to try.
 
 | exit code | meaning |
 |---|---|
@@ -364,7 +349,7 @@ and measures in your shell. In the examples, `qrels.txt`, `run.trec` and the lik
 
 SHARED_HEAD = """## Shared options
 
-What several commands have is described here once.
+What several commands have.
 """
 
 
@@ -389,14 +374,14 @@ def cli_page() -> str:
     shared = shared_rows([some for name, some in rows.items() if not is_protocol(name)])
     in_protocol = shared_rows([some for name, some in rows.items() if is_protocol(name)])
     index = [(f"[`{name}`](#tiewise-{name})", summary) for name, summary in COMMANDS.items()]
-    parts = [MADE, CLI_HEAD, table(("command", ""), index), command_section("tiewise", app, ())]
+    parts = [MADE, CLI_HEAD, bullets(index), command_section("tiewise", app, ())]
     for name, command in commands.items():
         parts.append(command_section(f"tiewise {name}", command, in_protocol if is_protocol(name) else shared))
         if name == "protocol":
-            parts += ["Options of several of its commands:\n", table(("option", ""), [row.key for row in in_protocol])]
+            parts += ["Options of several of its commands:\n", bullets([row.key for row in in_protocol])]
     parts.append(SHARED_HEAD)
     for group in dict.fromkeys(row.group for row in shared):
-        parts += [f"**{group}**\n", table(("option", ""), [row.key for row in shared if row.group == group])]
+        parts += [f"**{group}**\n", bullets([row.key for row in shared if row.group == group])]
     return "\n".join(parts)
 
 
@@ -434,22 +419,40 @@ def command_section(name: str, command: Any, shared: Sequence[OptionRow]) -> str
     parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
     if arguments := [one for one in command.params if isinstance(one, Argument)]:
         parts.append(" ".join(f"`{one.metavar}`: {one.description}" for one in arguments) + "\n")
-    known, named, own = {row.key for row in shared}, list[str](), list[tuple[str, str]]()
+    known, named, own = {row.key for row in shared}, list[OptionRow](), list[tuple[str, str]]()
     for row in command_rows(name, command):
         if row.key in known:
-            named.append(row.name)
+            named.append(row)
             continue
         spelled, text = replace_measures(row, "[Measures](#shared-options).").key
         if own and own[-1][1] == text:  # help shows them on one line too
             spelled = f"{own.pop()[0]}; {spelled}"
         own.append((spelled, text))
-    parts += [table(("option", ""), own)] if own else []
+    parts += [bullets(own)] if own else []
     if named:
         where = "tiewise-protocol" if is_protocol(name.removeprefix("tiewise ")) else "shared-options"
-        parts.append(f"[Shared options](#{where}): {code(named)}.\n")
+        parts.append(f"[Shared options](#{where}): {name_options(named, shared)}.\n")
     if examples := getattr(command, "examples", ()):
         parts.append("\n".join(["```sh", *examples, "```\n"]))
     return "\n".join(parts)
+
+
+def name_options(named: Sequence[OptionRow], shared: Sequence[OptionRow]) -> str:
+    """Some of the shared options: those of a group that has a few others, as all of it but these."""
+    parts, groups = [], dict.fromkeys(row.group for row in shared)
+    for group in groups:
+        every = [row.name for row in shared if row.group == group]
+        names = [row.name for row in named if row.name in every]
+        others = [name for name in every if name not in names]
+        but = f" but {code(others)}" * bool(others)
+        every_one = f"all of *{group}*" if len(groups) > 1 else "all"
+        parts += [every_one + but if len(others) + 1 < len(names) else code(names)] * bool(names)
+    return "; ".join(parts)
+
+
+def bullets(items: Iterable[tuple[str, str]]) -> str:
+    """A list of names, each with its text."""
+    return "".join(f"* {name}: {text}\n" for name, text in items)
 
 
 def plain(text: str | None) -> str:
@@ -460,12 +463,13 @@ def plain(text: str | None) -> str:
 def option_name(param: Option, context: click.Context) -> str:
     """The names of an option and its value, as help shows them."""
     value = "" if param.is_flag else f" `{param.make_metavar(context)}`"
-    return cell(", ".join(f"`{name}`" for name in param.opts) + value)
+    return ", ".join(f"`{name}`" for name in param.opts) + value
 
 
 def option_help(param: Option) -> str:
     """What an option does, and its default."""
-    return cell(plain(param.help) + (f" Default: {plain(param.default_note)}." if param.default_note else ""))
+    text = plain(param.help) + (f" Default: {plain(param.default_note)}." if param.default_note else "")
+    return " ".join(text.split())
 
 
 # -- Python ---------------------------------------------------------------------------------------------------
@@ -473,8 +477,8 @@ def option_help(param: Option) -> str:
 API_HEAD = """# Python reference
 
 The public names of `tiewise`, by task. The site shows signatures and docstrings below each table; elsewhere
-`help(tw.evaluate)` does. Measures have a [page of their own](measures.md); the [tutorial](tutorial.md) shows how all of
-it is used.
+`help(tw.evaluate)` does. Measures have a [page of their own](measures.md); the [tutorial](tutorial.md) shows how all
+of it is used.
 """
 
 #: Where the public names are defined, in the order of the page.

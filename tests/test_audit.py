@@ -975,7 +975,7 @@ def test_measures_that_ties_move_come_first():
 def test_explain_shows_the_counts_that_are_not_0():
     run = run_of(random(44), lists=20) | {"one": dict.fromkeys("abc", 1.0)}
     text = " ".join(tw.audit(run).to_text(explain=True).split())
-    assert "lists that give all their documents, two or more, one score 1 lists that end with tied documents" in text
+    assert "lists of two or more documents with one score 1 lists that end with tied documents" in text
 
 
 def test_an_audit_of_a_sound_run_is_short():

@@ -237,7 +237,7 @@ def test_a_busy_machine_cannot_judge_threads(load, verdict):
 
 def test_page_shows_what_was_measured():
     page = speed_page.page(result())
-    assert "3 of 5 are met, 55 were not measured. Missed:" in speed_page.aim_section(list(speed_page.aims(result())))
+    assert "3 of 5 are met, 55 were not measured." in speed_page.aim_section(list(speed_page.aims(result())))
     assert "From files trec_eval takes 20 times, pytrec_eval 10 times as long as Tiewise." in " ".join(page.split())
     assert "| trec_eval | 20 s (20×) | 50 MB |" in page and "load 0.0 before and 0.5 after" in page
     assert "## From files" in page and "## From dictionaries" not in page and "ranx" not in page

@@ -37,10 +37,10 @@ WHY_KEYS = {
     "a": "the first number: `name` and `value`",
     "b": "the second",
     "difference": "b − a",
-    "remainder": "what the contributions leave of the difference: rounding, below 1e-12",
+    "remainder": "what the contributions leave: rounding, below 1e-12",
     "explained": "false if printed numbers were not found",
-    "causes": "in the order in which they were applied: the columns below",
-    "alternatives": "of printed numbers: other explanations that are as simple",
+    "causes": "in the order in which they were applied",
+    "alternatives": "other explanations of printed numbers that are as simple",
     "sentence": "the answer",
     "notes": "what a reader should know",
 }

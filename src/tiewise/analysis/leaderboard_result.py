@@ -56,8 +56,8 @@ FEW_UNITS = 6
 #: The columns of a leaderboard, a row for each system, and the keys of `rows` in JSON.
 LEADERBOARD_COLUMNS = {
     "system": "the name of the system",
-    "mean": "the mean over collections (a group counts as one); empty if the system lacks one",
-    "borda": "Borda points: in each collection the number of systems less the rank, added up; 0 where it is missing",
+    "mean": "the mean over collections (a group counts as one); empty if one is missing",
+    "borda": "Borda points: the number of systems less the rank, added up over collections",
     "rank": "1 + the number of systems that are ahead on the collections that both have; empty if a pair has none",
     "rank_queries_low": "the first rank that other queries of these collections leave open",
     "rank_queries_high": "the last",
@@ -65,14 +65,14 @@ LEADERBOARD_COLUMNS = {
     "rank_collections_high": "the last",
     "minimum": "the lowest mean that orders of ties can give",
     "maximum": "the highest",
-    "collections": "how many collections the system has",
+    "collections": "how many it has",
 }
 
 #: The columns of `Leaderboard.cells`, and the keys of `cells` in JSON.
 CELL_COLUMNS = {
     "collection": "the name of the collection",
     "system": "the name of the system",
-    "expected": "the mean over queries and over all orders of ties; empty if the cell is missing",
+    "expected": "the mean over queries; empty if the cell is missing",
     "standard_error": "of this mean, over queries; empty for one query",
     "minimum": "the lowest value that an order of the tied documents can give",
     "maximum": "the highest",
@@ -83,12 +83,12 @@ CELL_COLUMNS = {
 LEADERBOARD_KEYS = {
     "version": "of Tiewise",
     "measure": "the measure in its canonical spelling",
-    "groups": "the collections of each group; a collection without one is a group by itself",
+    "groups": "the collections of each group; one without a group is a group by itself",
     "confidence": "of the intervals of ranks, which hold for all systems at once",
     "seed": "of random draws",
     "sentence": "what these collections can tell",
-    "may_be_first": "the systems whose ranks begin with 1, by what is drawn again: `queries`, `collections`",
-    "open_neighbours": "how many neighbours of the table cannot be told apart, in the same way",
+    "may_be_first": "the systems whose ranks begin with 1, for other `queries` and other `collections`",
+    "open_neighbours": "how many neighbours cannot be told apart, in the same way",
     "rows": "the columns of systems",
     "cells": "the columns of cells",
     "notes": "what a reader should know",

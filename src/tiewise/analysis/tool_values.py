@@ -19,9 +19,9 @@ TOOL_COLUMNS = {
     "measure": "the measure in its canonical spelling",
     "tool": "a tool that reports this measure",
     "version": "the versions whose rule is meant",
-    "value": "what it prints for this run; empty if that cannot be reproduced",
+    "value": "what it prints; empty if that cannot be reproduced",
     "bias": "value − expected",
-    "note": "how it differs from the measure's definition here, or why its number cannot be reproduced",
+    "note": "how its definition differs, or why its number cannot be reproduced",
 }
 
 

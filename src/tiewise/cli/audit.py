@@ -64,7 +64,7 @@ EXAMPLES = (
 @options.columns
 @options.explain("tie groups, the effect on each measure, every tool, all lines of code, how to read it")
 @options.names
-@options.output("one object; of several runs, one with the list 'runs'")
+@options.output()
 def audit(
     inputs: Inputs,
     selection: Selection,

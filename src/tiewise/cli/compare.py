@@ -45,7 +45,7 @@ EXAMPLES = (
 @options.names
 @options.columns
 @options.explain("how to read it, all pairs, every tool, what unjudged documents leave open")
-@options.output("one object with 'rankings' and 'pairs'")
+@options.output()
 def compare(inputs: Inputs, selection: Selection, output: Output, **how: Any) -> None:
     """Show which run is better, whether these queries show it, and whether the order of ties changes it.
 

@@ -76,7 +76,7 @@ EXAMPLES = (
 @options.columns
 @options.explain("how to read it, what each tool prints")
 @options.names
-@options.output("one object with the list 'runs'", Format)
+@options.output(Format)
 def evaluate(
     inputs: Inputs,
     selection: Selection,

@@ -48,7 +48,7 @@ DEFAULT_MEASURE = "nDCG@10"
 @options.columns
 @options.explain("how to read it, and every cell with its standard error")
 @options.figure("the intervals of ranks")
-@options.output("one object with the lists 'rows' and 'cells'")
+@options.output()
 def leaderboard(
     inputs: Inputs, selection: Selection, output: Output, *, folder: Path, groups: Sequence[str], **how: Any
 ) -> None:

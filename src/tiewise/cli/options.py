@@ -285,15 +285,14 @@ def figure(what: str) -> Decorator:
     )
 
 
-def output(json: str, formats: Any = TableFormat) -> Decorator:
-    """The options of a result in many formats, for `Output`; `json` says what JSON holds."""
+def output(formats: Any = TableFormat) -> Decorator:
+    """The options of a result in many formats, for `Output`."""
     known = get_args(formats)
-    described = [f"json ({json})" if one == "json" else one for one in known]
     return apply_all(
         option(
             "--format FORMAT",
             OUTPUT,
-            f"{', '.join(described[:-1])} or {described[-1]}.",
+            f"{', '.join(known[:-1])} or {known[-1]}.",
             type=click.Choice(known),
             default_note="table; with -o by the file's suffix",
         ),

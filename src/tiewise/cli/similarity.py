@@ -55,7 +55,7 @@ def _complete_comparison() -> dict[str, str]:
 @options.per_query
 @options.explain("how to read it, ranges of all pairs, and which measure fits which question")
 @options.names
-@options.output("one object with the list 'pairs'")
+@options.output()
 def similarity(
     inputs: Inputs, output: Output, *, measure: str, phi: float | None, depth: int | None, **how: Any
 ) -> None:

@@ -77,7 +77,7 @@ def _list_of(convert: Callable[[str], Any], example: str) -> Callable[..., list[
 @options.explain("how to read it")
 @options.figure("RBR against cost, for the first phi")
 @options.names
-@options.output("one object with the list 'points'")
+@options.output()
 def stages(
     inputs: Inputs,
     output: Output,

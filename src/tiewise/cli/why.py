@@ -60,7 +60,7 @@ EXAMPLES = (
 @options.formats
 @options.EVALUATION["distances"]
 @options.explain("every cause, what it is and what to do about it, all explanations of printed numbers")
-@options.output("one object")
+@options.output()
 def why(
     output: Output,
     *,

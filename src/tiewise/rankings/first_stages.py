@@ -54,17 +54,16 @@ ATOL = 1e-12  # smaller differences are rounding
 
 #: The columns of TSV, CSV and Parquet and the keys of `points` in JSON, as stable as those of ``tiewise evaluate``.
 STAGE_COLUMNS = {
-    "system": "the name of the first stage: its file's name without folder and suffix",
+    "system": "the name of the first stage",
     "query": "the query's id, or `all` for the mean over queries",
     "depth": "how many documents the first stage passes on; empty: the whole list",
     "phi": "the φ of rank-biased recall",
-    "rbr_lower": "rank-biased recall if documents that the reference does not show come last in it: the value to "
-    "report, as a mean over the orders of ties",
+    "rbr_lower": "rank-biased recall if documents that the reference does not show come last: the value to report",
     "rbr_upper": "the same if they come next",
-    "rbr_minimum": "the lowest that an order of the tied documents can make of `rbr_lower`",
+    "rbr_minimum": "the lowest `rbr_lower` of all orders of ties",
     "rbr_maximum": "the highest",
-    "rbr_ceiling": "1 − φ^depth: the most that so many documents can have",
-    "recall": "the share of the reference's first documents that is passed on, as a mean over the orders of ties",
+    "rbr_ceiling": "1 − φ^depth: the highest possible value",
+    "recall": "the share of the reference's first documents that is passed on",
     "cost": "what both stages take, by `cost`",
     "pareto": "false if another row of that φ costs no more and its rbr_lower reaches this rbr_upper",
 }
@@ -74,7 +73,7 @@ STAGE_KEYS = {
     "reference": "path, SHA-256 and format of the reference",
     "runs": "name, path, SHA-256 and format of each first stage",
     "queries": "the number of queries of the reference",
-    "recall_at": "how many documents of the reference recall is of; null: all",
+    "recall_at": "the documents of the reference that recall counts; null: all",
     "notes": "what a reader should know",
     "points": "a row for each first stage, depth and φ",
 }

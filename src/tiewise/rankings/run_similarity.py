@@ -49,28 +49,28 @@ SCORE_PARTS: tuple[Part, ...] = ("extrapolated", "value", "lower")  # the score 
 
 #: The columns of TSV, CSV and Parquet and the keys of `pairs` in JSON, as stable as those of ``tiewise evaluate``.
 SIMILARITY_COLUMNS = {
-    "observed": "the name of one run",
-    "reference": "the name of the run it is measured against; a symmetric measure has one row for the two",
+    "observed": "one run",
+    "reference": "the other run; a symmetric measure has one row for the two",
     "query": "the query's id, or `all` for the mean over queries",
-    "expected": "the value to report, as a mean over the orders of ties: extrapolated (RBO), of the lists as they are "
-    "(MED_RBP, tau, tau_ap), or the lower bound (RBR, RBA)",
-    "minimum": "the lowest that an order of the tied documents can make of it",
+    "expected": "the value to report: extrapolated (RBO), of the lists as they are (MED_RBP, tau, tau_ap), or the "
+    "lower bound (RBR, RBA)",
+    "minimum": "its lowest value in any order of ties",
     "maximum": "the highest",
-    "lower": "its lowest mean, whatever follows the lists: for RBO, RBR and RBA all that was not seen disagrees",
-    "lower_minimum": "the lowest that an order of ties can make of that",
+    "lower": "its lowest mean, whatever follows the lists",
+    "lower_minimum": "the lowest in any order of ties",
     "lower_maximum": "the highest",
     "upper": "its highest mean, whatever follows the lists",
-    "upper_minimum": "the lowest that an order of ties can make of that",
+    "upper_minimum": "the lowest in any order of ties",
     "upper_maximum": "the highest",
-    "residual": "upper − lower: what the unseen leaves open",
-    "ceiling": "RBR with a cutoff k: 1 − φᵏ, the most that k documents can have",
+    "residual": "upper − lower",
+    "ceiling": "RBR with a cutoff k: 1 − φᵏ, the highest possible value",
 }
 #: The keys of `Similarity.to_dict` and of JSON.
 SIMILARITY_KEYS = {
     "version": "of Tiewise",
     "measure": "the measure, with its parameters and cutoff",
     "expected_is": "what `expected` of a pair is: `extrapolated`, `value` or `lower`",
-    "edge": "what was done with a tie group across the cutoff: `extend`, `shrink` or `error`",
+    "edge": "how a tie group across the cutoff was treated: `extend`, `shrink` or `error`",
     "runs": "name, path, SHA-256 and format of each run",
     "queries": "the number of queries that all runs have",
     "queries_left_out": "the number of the others",

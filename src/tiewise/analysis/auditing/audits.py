@@ -300,10 +300,10 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
 
 #: Keys of the JSON document that are made from the report.
 _REPORT_KEYS = {
-    "notes": "on what was given: queries left out, ids that do not match, lists that may have been cut",
-    "measured_queries": "the queries of the means; null without judgments",
-    "measures": "every measure over the orders of ties; null without judgments",
-    "tools": "what each tool prints; null without judgments",
+    "notes": "on the input: queries left out, ids that do not match, lists that may have been cut",
+    "measured_queries": "the number of queries; null without judgments, as the next two",
+    "measures": "every measure over the orders of ties",
+    "tools": "what each tool prints",
 }
 
 
@@ -317,78 +317,64 @@ class Audit(Result):
 
     _schema = "tiewise/audit/1"
 
-    name: Annotated[str | None, "the name of the run: that of its file, or its tag"]
+    name: Annotated[str | None, "the name of the run"]
     source: Annotated[Source | None, "path, SHA-256 and format of its file"]
     queries: Annotated[int, "lists that are not empty"]
     rows: Annotated[int, "rows of the run"]
 
     # -- the verdict
     verdict: Annotated[str, "what ties change, in a sentence"]
-    grade: Annotated[Grade, "the same in a word: `none`, `harmless`, `changes_number`, `changes_winner` or `unknown`"]
-    changes_winner: Annotated[bool | None, "whether the grade is `changes_winner`; null if it is unknown"]
-    cause: Annotated[str | None, "what made most of the ties, in a word; null if there are none"]
+    grade: Annotated[Grade, "`none`, `harmless`, `changes_number`, `changes_winner` or `unknown`"]
+    changes_winner: Annotated[bool | None, "whether the grade is that; null if unknown"]
+    cause: Annotated[str | None, "what made most of the ties, in a word; null without ties"]
     reason: Annotated[str | None, "the same in words"]
-    remedy: Annotated[str | None, "what to do, with lines of code; null if nothing needs to be done"]
+    remedy: Annotated[str | None, "what to do, with lines of code, or null"]
     advice: Annotated[Remedy | None, {"remedy_code": "the lines of code by library"}]
 
     # -- the scores
     grid: Annotated[str, "the first grid that contains all scores: `integer`, `bfloat16`, `decimal:3` …"]
-    grid_evidence: Annotated[str, "the evidence for the grid, and for even steps that scaling hides, in sentences"]
-    grid_beneath: Annotated[
-        str | None, "the low-precision type behind the scores, if they are not numbers of that type"
-    ]
+    grid_evidence: Annotated[str, "the evidence for it, in sentences"]
+    grid_beneath: Annotated[str | None, "the low-precision type behind the scores, if they left its grid"]
     grid_made_by: Annotated[str | None, "what hides it: `printing`, or the name of a transformation"]
-    precision: Annotated[str | None, "the type to which numbers were rounded, `low precision` if the type is not known"]
-    even_steps: Annotated[
-        float | None, "the step, 1 divided by a power of two, in which most scores or their preimages come"
-    ]
+    precision: Annotated[str | None, "the type to which numbers were rounded; `low precision` if it is not known"]
+    even_steps: Annotated[float | None, "the step, a power of two, in which most scores or their preimages come"]
     even_lists: Annotated[EvenSteps | None, "even steps of another size, in the lists or in the whole run"]
-    log10_chance: Annotated[
-        float | None, "of all distinct scores lying on the grid by chance; null for float32 and float64"
-    ]
-    distinct: Annotated[int, "distinct scores in the whole run"]
+    log10_chance: Annotated[float | None, "of finding all scores on the grid by chance; null for float32 and float64"]
+    distinct: Annotated[int, "distinct scores"]
 
     # -- the ties
-    tied_rows: Annotated[int, "rows that share their score with another row of their query"]
-    tied_share: Annotated[float, "the share of rows that are tied, 0 to 1"]
-    largest_group: Annotated[int, "documents in the largest tie group; 1 if nothing is tied"]
+    tied_rows: Annotated[int, "rows that tie with another of their query"]
+    tied_share: Annotated[float, "their share, 0 to 1"]
+    largest_group: Annotated[int, "the size of the largest tie group, at least 1"]
     group_sizes: Annotated[tuple[SizeBin, ...], "the number of tie groups, by size"]
     groups: Annotated[tuple[TieExample, ...], "the largest tie groups, with some of their documents"]
-    across: Annotated[
-        Mapping[int, int], "by rank, the lists with a tie across it; without ranks at which all lists have ended"
-    ]
-    constant_queries: Annotated[int, "lists that give all their documents, two or more, one score"]
-    nearly_constant_queries: Annotated[
-        int, "other lists that give at least 90% of their documents, ten or more, one score"
-    ]
-    cut_lists: Annotated[int, "lists that end with tied documents, so that they may have been cut inside a tie group"]
-    float32_ties: Annotated[int, "rows that are tied in addition if scores are read as float32"]
-    rounded_share: Annotated[
-        float | None, "of tied pairs: those that printing or float32 explains; null if something else does"
-    ]
-    near_share: Annotated[
-        float | None, "small gaps between scores, as a share of those expected by chance: 0 after rounding"
-    ]
-    identical_rows: Annotated[int | None, "rows that are tied with identical documents only; null without vectors"]
+    across: Annotated[Mapping[int, int], "by rank, the number of lists with a tie across it"]
+    constant_queries: Annotated[int, "lists of two or more documents with one score"]
+    nearly_constant_queries: Annotated[int, "other lists of ten or more with one score for at least 90%"]
+    cut_lists: Annotated[int, "lists that end with tied documents, perhaps cut inside a tie group"]
+    float32_ties: Annotated[int, "rows that tie in addition if scores are read as float32"]
+    rounded_share: Annotated[float | None, "the share of tied pairs that printing or float32 explains, or null"]
+    near_share: Annotated[float | None, "close neighbours, over those expected by chance: 0 after rounding"]
+    identical_rows: Annotated[int | None, "rows that tie with identical documents only; null without vectors"]
     piles: Annotated[tuple[Pile, ...], "scores at the limits 1 and 0"]
 
     # -- their effect
     report: Annotated[Report | None, _REPORT_KEYS]
     z_by_order: Annotated[
         Mapping[str, Mapping[str, float]],
-        "by order of ties and measure, its z; beyond ±4 an order may depend on the labels",
+        "z by order of ties and measure",
     ]
     effects: Annotated[
         tuple[Effect, ...],
-        "of tie order on each measure: its size max(|bias|, 2 std), its range, half the interval over queries",
+        "of tie order on each measure: its size max(|bias|, 2 std), range, half the interval over queries",
     ]
     reversals: Annotated[tuple[Reversal, ...], "comparisons and checks that tie order reverses"]
     fidelity: Annotated[Fidelity | None, "the difference from the reference; null without one"]
-    unfaithful: Annotated[bool | None, "whether the order differs from that of the reference; null without one"]
-    inverted: Annotated[float | None, "the share of pairs that the run orders the other way round than the reference"]
-    rbo: Annotated[float | None, "the rank-biased overlap with the reference"]
-    tau: Annotated[float | None, "Kendall's τ with the reference"]
-    noise: Annotated[ScoreNoise | None, "the noise of the scores, from the same system scored again; null without"]
+    unfaithful: Annotated[bool | None, "whether the order differs from it; null without one"]
+    inverted: Annotated[float | None, "the share of pairs in the opposite order"]
+    rbo: Annotated[float | None, "rank-biased overlap with it"]
+    tau: Annotated[float | None, "Kendall's τ with it"]
+    noise: Annotated[ScoreNoise | None, "the noise of the scores, if they were scored again"]
 
     _longest: int  # the length of the longest list
     _trend: tuple[int, int, int, int, bool]
