@@ -460,24 +460,23 @@ nb::tuple statistics_of_groups(nb::list measures, ConstInts offsets, ConstInts s
   });
 }
 
-// ``{query: {name: number}}`` for some queries, given by their places, from a column of numbers for each name.
-nb::object number_rows(nb::list queries, ConstInts places, nb::list names, nb::list columns) {
-  std::vector<Array<const double>> numbers;
+// ``{query: {name: number}}`` of judged lists, from the numbers of each name for all queries. Queries that are None are
+// left out.
+nb::object number_rows(const HeldLists& lists, nb::list queries, nb::list names,
+                       nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu> numbers) {
   nb::dict empty, rows;
-  for (nb::handle column : columns) numbers.push_back(nb::cast<Array<const double>>(column));
   for (nb::handle name : names) empty[name] = nb::none();
-  for (size_t at = 0; at < places.size(); ++at) {
-    const int64_t place = places.data()[at];
+  for (const int64_t place : lists.places) {
+    PyObject* const query = PyList_GetItem(queries.ptr(), static_cast<Py_ssize_t>(place));
+    if (query == Py_None) continue;
     nb::object row = nb::steal(PyDict_Copy(empty.ptr()));
-    for (size_t column = 0; column < numbers.size(); ++column) {
-      nb::object number = nb::steal(PyFloat_FromDouble(numbers[column].data()[place]));
+    for (size_t column = 0; column < numbers.shape(0); ++column) {
+      nb::object number = nb::steal(PyFloat_FromDouble(numbers(column, place)));
       if (PyDict_SetItem(row.ptr(), PyList_GetItem(names.ptr(), static_cast<Py_ssize_t>(column)), number.ptr())) {
         throw nb::python_error();
       }
     }
-    if (PyDict_SetItem(rows.ptr(), PyList_GetItem(queries.ptr(), static_cast<Py_ssize_t>(place)), row.ptr())) {
-      throw nb::python_error();
-    }
+    if (PyDict_SetItem(rows.ptr(), query, row.ptr())) throw nb::python_error();
   }
   return rows;
 }
@@ -548,7 +547,6 @@ NB_MODULE(_reader, m) {
            "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
   m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
         "last_start"_a, "last_size"_a, "truncated"_a, "moments"_a);
-  m.def("number_rows", &number_rows, "queries"_a, "places"_a, "names"_a, "columns"_a);
   m.def("lists_of_rows", &lists_of_rows, "rows"_a, "query"_a, "document"_a, "number"_a);
 
   nb::class_<Judged>(m, "Judged").def(nb::init<nb::list, Ints, nb::object, Ints>());
@@ -559,6 +557,7 @@ NB_MODULE(_reader, m) {
       .def("groups", &groups_of, "rounded"_a)
       .def("statistics", &statistics_of_lists, "measures"_a, "order"_a, "rounded"_a, "depth"_a, "complete"_a,
            "moments"_a)
+      .def("number_rows", &number_rows, "queries"_a, "names"_a, "numbers"_a)
       .def("totals", [](const HeldLists& lists) { return lists.totals(); })
       .def_prop_ro("longest", [](const HeldLists& lists) {
         return lists.length.empty() ? 0 : *std::max_element(lists.length.begin(), lists.length.end());

@@ -13,9 +13,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, positions
+from tiewise.data.columns import Floats, positions
 from tiewise.data.judgments import Qrels
-from tiewise.data.native import native
 from tiewise.errors import InputError
 from tiewise.io import as_source
 from tiewise.io.types import RunLike
@@ -23,7 +22,7 @@ from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import CompiledLists, Counted, RunSource
+from tiewise.ties.counted import Counted, CountedLists, RunSource
 from tiewise.ties.groups import TieGroups
 
 __all__ = ["VALUES", "FixedValue", "ToolEvaluator", "ToolMeasure", "check_value"]
@@ -76,8 +75,9 @@ class ToolEvaluator(Generic[Key]):
 
     def __init__(self, qrels: Qrels, measures: Mapping[Key, ToolMeasure], value: str):
         self._qrels, self._keys, self._value = qrels, list(measures), value
-        self._queries = list(qrels.queries)
-        self._judged = np.append(np.diff(qrels.offsets) > 0, False)  # the last is for places of −1
+        judged = (np.diff(qrels.offsets) > 0).tolist()
+        #: The queries, and None for those without judged documents.
+        self._queries = [query if has else None for query, has in zip(qrels.queries, judged, strict=True)]
         statistics = ("oblivious", "expected") if value == "bias" else (value,)
         tools = list(measures.values())
         self._parts = {statistic: _divide(tools, qrels, statistic) for statistic in statistics}
@@ -88,57 +88,64 @@ class ToolEvaluator(Generic[Key]):
 
     def evaluate(self, run: RunLike) -> tuple[list[str], dict[Key, Floats]]:
         """The judged queries of a run, in the order of the run, and the numbers of each measure along them."""
-        places, columns = self._evaluate(run)
-        numbers = {key: column[places] for key, column in zip(self._keys, columns, strict=True)}
-        return [self._queries[place] for place in places.tolist()], numbers
+        source, counted, numbers = self._evaluate(run)
+        places = self._places(run, source, counted)
+        columns = zip(self._keys, numbers[:, places], strict=True)
+        return [self._queries[place] or "" for place in places], dict(columns)
 
     def rows(self, run: RunLike) -> dict[str, dict[Key, float]]:
         """The same as ``{query: {measure: number}}``."""
-        places, columns = self._evaluate(run)
-        module = native()
-        if module is not None:
-            rows: dict[str, dict[Key, float]] = module.number_rows(self._queries, places, self._keys, columns)
+        source, counted, numbers = self._evaluate(run)
+        if isinstance(counted, CountedLists):
+            rows: dict[str, dict[Key, float]] = counted.lists.number_rows(self._queries, self._keys, numbers)
             return rows
-        numbers = [column[places].tolist() for column in columns]
-        return {
-            self._queries[place]: {key: column[at] for key, column in zip(self._keys, numbers, strict=True)}
-            for at, place in enumerate(places.tolist())
-        }
+        places = self._places(run, source, counted)
+        each = zip(places, numbers.T[places].tolist(), strict=True)
+        return {self._queries[place] or "": dict(zip(self._keys, row, strict=True)) for place, row in each}
 
-    def _evaluate(self, run: RunLike) -> tuple[Codes, list[Floats]]:
-        """The places of the judged queries of a run, in its order, and the numbers of each measure for all queries."""
-        source, counts = as_source(run), dict[Hashable, Counted]()
-        first, *others = (self._find(statistic, source, counts) for statistic in self._parts)
-        for expected in others:  # oblivious − expected
-            first = [x - y for x, y in zip(first, expected, strict=True)]
-        counted = next(iter(counts.values()), None)
-        if counted is not None and isinstance(counted.ties, CompiledLists):
-            places = counted.ties.lists.places
+    def _places(self, run: RunLike, source: RunSource, counted: Counted | None) -> list[int]:
+        """The places of the judged queries of a run, in its order."""
+        if isinstance(counted, CountedLists):
+            places = counted.lists.places
         else:
             queries = run if isinstance(run, dict) and set(map(type, run)) <= {str} else source.rows().queries
             places = positions(self._qrels.query_index, queries)
-        return places[self._judged[places]], first
+        return [place for place in places.tolist() if place >= 0 and self._queries[place] is not None]
 
-    def _find(self, statistic: str, source: RunSource, counts: dict[Hashable, Counted]) -> list[Floats]:
+    def _evaluate(self, run: RunLike) -> tuple[RunSource, Counted | None, Floats]:
+        """A run, its counts, and the numbers of each measure for all queries, (n_measures, n_queries)."""
+        source, counts = as_source(run), dict[Hashable, Counted]()
+        first, *others = [self._find(statistic, source, counts) for statistic in self._parts]
+        for expected in others:  # oblivious − expected
+            first = first - expected
+        return source, next(iter(counts.values()), None), first
+
+    def _find(self, statistic: str, source: RunSource, counts: dict[Hashable, Counted]) -> Floats:
         """A statistic of each measure for all judged queries; `counts` are those of the run so far."""
-        found: list[Any] = [None] * len(self._keys)
-        for part in self._parts[statistic]:
-            if part.lists not in counts:
-                counts[part.lists] = source.count(part.qrels, self._orders.get(part.lists, ()), (part.dtype,))
-            counted = counts[part.lists]
-            tables = tables_of(part.measures, counted)
-            if tables.rows:
-                moments = statistic in ("expected", "std")
-                each = compute_statistics(
-                    tables, counted, part.order, part.dtype, None, truncated=False, moments=moments
-                ).column(statistic)
-            others = [one for one in part.measures if one not in tables.rows]
-            general = _compute_others(others, counted.ties[part.dtype], part.order, statistic) if others else []
-            rest = iter(general)
-            for place, measure in zip(part.places, part.measures, strict=True):
-                row = tables.rows.get(measure)
-                found[place] = next(rest) if row is None else each[row]
+        parts = self._parts[statistic]
+        each = [self._compute(statistic, part, source, counts) for part in parts]
+        if len(each) == 1:
+            return each[0]
+        found = np.empty((len(self._keys), len(self._queries)))
+        for part, numbers in zip(parts, each, strict=True):
+            found[list(part.places)] = numbers
         return found
+
+    def _compute(self, statistic: str, part: _Part, source: RunSource, counts: dict[Hashable, Counted]) -> Floats:
+        counted = counts.get(part.lists)
+        if counted is None:
+            counted = source.count(part.qrels, self._orders.get(part.lists, ()), (part.dtype,))
+            counts[part.lists] = counted
+        tables, found = tables_of(part.measures, counted), np.empty(0)
+        if tables.rows:
+            moments = statistic in ("expected", "std")
+            read = part.order, part.dtype, None
+            found = compute_statistics(tables, counted, *read, truncated=False, moments=moments).column(statistic)
+        if len(tables.rows) == len(part.measures):
+            return found
+        others = [one for one in part.measures if one not in tables.rows]
+        rest = iter(_compute_others(others, counted.ties[part.dtype], part.order, statistic) if others else ())
+        return np.array([found[tables.rows[one]] if one in tables.rows else next(rest) for one in part.measures])
 
 
 class _Part(NamedTuple):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from tiewise.caching import cached_property
@@ -60,5 +58,5 @@ class EditedRun(RunSource):
             places = positions(whole.query_index, request.qrels.queries)
             length = np.append(np.diff(whole.offsets), 0)[places]
             ties = {dtype: one.truncated_from(length) for dtype, one in counted.ties.items()}
-            counted = replace(counted, ties=ties)
-        return replace(counted, drop_self=self.drop_self, distances=self.distances)
+            counted = counted.replace(ties=ties)
+        return counted.replace(drop_self=self.drop_self, distances=self.distances)

@@ -19,8 +19,7 @@ from tiewise.data.source import Source
 from tiewise.io import streaming
 from tiewise.io.rankings import as_table, rows_of_columns
 from tiewise.io.streaming import Counting, StreamedRun, judgments, pool
-from tiewise.io.text import reader
-from tiewise.ties.counted import ROWS, CompiledLists, Counted, Request, RunSource, count_lists
+from tiewise.ties.counted import ROWS, Counted, CountedLists, Request, RunSource, count_lists
 from tiewise.ties.orders import check_orders
 
 #: What a request asks for besides judgments, orders and types, if it asks for nothing else.
@@ -68,7 +67,7 @@ class MemoryRun(StreamedRun):
 
     def _count_anew(self, request: Request) -> Counted:
         counted = count_lists(self._run, request) if native() is None else super()._count(request)
-        counted = replace(counted, numbered=self._run.numbered)
+        counted = counted.replace(numbered=self._run.numbered)
         is_known = self._run.complete_lists is not None and request.score_dtype is None
         return self._mark_complete(counted) if is_known else counted
 
@@ -78,7 +77,7 @@ class MemoryRun(StreamedRun):
         assert run.complete_lists is not None
         places = positions(run.query_index, exact.qrels.queries)
         known = np.append(run.complete_lists, False)[places]  # -1: a query that the run lacks
-        return replace(counted, ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
+        return counted.replace(ties={**counted.ties, "float64": replace(exact, complete_lists=known)})
 
     def _read(self, counting: Counting) -> bool:
         parts = split_segments(self._run.offsets, ROWS)
@@ -101,7 +100,8 @@ class DictRun(RunSource):
 
     is_constant = False  # the user may change the dictionary
 
-    def __init__(self, table: dict[Any, Any]):
+    def __init__(self, table: dict[Any, Any], reader: Any | None = None):
+        self._reader = reader  # the compiled one
         # An `OrderedDict` may have another order than the dictionary beneath it, which the compiled reader walks.
         self._table = table if type(table).__iter__ is dict.__iter__ else dict(table)
 
@@ -112,29 +112,11 @@ class DictRun(RunSource):
 
     def _count(self, request: Request) -> Counted:
         check_orders(request.orders)
-        if rows_of_columns(Run, self._table) is not None:  # of pandas, by its default
-            return count_lists(self.rows(), request)
-        if request.scores is None and request[3:] == PLAIN and "rank" not in request.orders:
+        is_plain = request.scores is None and request[3:] == PLAIN and "rank" not in request.orders
+        if self._reader is not None and is_plain and rows_of_columns(Run, self._table) is None:
             with suppress(UnicodeEncodeError):  # of an id with a lone surrogate, which has no UTF-8
                 judged, all_judged = judgments(request.qrels), pool(request.qrels)
-                lists = reader().Lists(judged, all_judged, request.dtypes, request.orders)
+                lists = self._reader.Lists(judged, all_judged, request.dtypes, request.orders)
                 if lists.read(self._table):
-                    return _counted(lists, request)
+                    return CountedLists(lists, request)
         return count_lists(self.rows(), request)  # which says what is wrong
-
-
-def _counted(lists: Any, request: Request) -> Counted:
-    """Lists that were counted for all orders of tools, and as float64 and float32."""
-    tied_rows, equal_neighbours, *trend = lists.totals()
-    return Counted(
-        CompiledLists(lists, request),
-        n_rows=lists.n_rows,
-        tied_rows=tied_rows,
-        equal_share=equal_neighbours / max(lists.n_rows - lists.n_lists, 1),
-        found=lists.found,
-        n_queries=lists.n_lists,
-        queries=tuple(lists.queries),
-        docs=tuple(lists.docs),
-        has_self=lists.has_self,
-        trend=Trend(*trend),
-    )

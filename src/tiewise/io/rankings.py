@@ -235,9 +235,9 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     >>> rows_of_columns(Run, {"qid": ["q1"], "docno": ["d1"], "score": [0.5]})
     [{'qid': 'q1', 'docno': 'd1', 'score': 0.5}]
     """
-    if {"columns", "data"} <= {*table} and isinstance(table["data"], list):  # pandas, orient="split"
+    if "columns" in table and "data" in table and isinstance(table["data"], list):  # pandas, orient="split"
         return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
-    if len(table) > 100 or not all(any(name in table for name in names) for names in _row_names(cls)):
+    if len(table) > 100 or any(table.keys().isdisjoint(names) for names in _row_names(cls)):
         return None
     columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):

@@ -50,9 +50,9 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
         return Counted.of(run)
     if isinstance(run, RunSource):
         return run
-    if native() is not None:
-        if isinstance(run, dict) and all(isinstance(docs, Mapping) for docs in run.values()) and not _is_split(run):
-            return DictRun(run)
+    if (module := native()) is not None:
+        if isinstance(run, dict) and all(issubclass(kind, Mapping) for kind in set(map(type, run.values()))):
+            return DictRun(run, module)
         if hasattr(run, "__arrow_c_stream__"):
             run = _columns_of_index(run)
             table = ArrowRun.of_table(run)

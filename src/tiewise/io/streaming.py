@@ -75,7 +75,7 @@ class StreamedRun(RunSource):
                 counting = Counting(request, self._threads)
                 if self._read(counting):
                     trend = counting.trend.or_along_ranks(self._rank_trend)
-                    return replace(counting.counted(), source=self._source, trend=trend, name=self._tag)
+                    return counting.counted().replace(source=self._source, trend=trend, name=self._tag)
         except UnicodeEncodeError:  # an id has a lone surrogate, so it has no UTF-8
             pass
         return None

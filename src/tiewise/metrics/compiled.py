@@ -23,7 +23,7 @@ from tiewise.errors import MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
-from tiewise.ties.counted import CompiledLists, Counted
+from tiewise.ties.counted import Counted, CountedLists
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
 
@@ -95,11 +95,10 @@ def compute_statistics(
 
     Without `moments`, there are no expectations and no variances.
     """
-    if isinstance(counted.ties, CompiledLists):
+    if isinstance(counted, CountedLists):
         place = 0 if order is None else 1 + TOOL_ORDERS.index(order)
-        found = counted.ties.lists.statistics(
-            tables.compiled, place, dtype == "float32", depth or 0, not truncated, moments
-        )
+        rounded = dtype == "float32"
+        found = counted.lists.statistics(tables.compiled, place, rounded, depth or 0, not truncated, moments)
     else:
         module, ties = native(), counted.ties[dtype]
         assert module is not None
@@ -122,7 +121,7 @@ def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
     There are none for a measure that has another form or needs judgments that were not counted, if lists are condensed,
     and if tables are large.
     """
-    if counted.is_condensed or (not isinstance(counted.ties, CompiledLists) and native() is None):
+    if counted.is_condensed or (not isinstance(counted, CountedLists) and native() is None):
         return NO_TABLES
     qrels, n_weights = counted.qrels, _round_up(counted.longest)
 

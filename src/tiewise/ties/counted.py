@@ -8,7 +8,8 @@ arrays, and no reference to the run. All measures, tools and formats of a comman
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -90,7 +91,7 @@ class RunSource:
         raise NotImplementedError
 
 
-@dataclass(eq=False)  # one that is frozen takes longer to make than a short list to count
+@dataclass(eq=False, slots=True)  # with slots, a subclass can fill fields in later
 class Counted(RunSource):
     """The tie groups of a run for one or more score types, and a few facts about all of its rows.
 
@@ -128,13 +129,11 @@ class Counted(RunSource):
     @property
     def qrels(self) -> Qrels:
         """The judgments for which the run was counted."""
-        return self.ties.qrels if isinstance(self.ties, CompiledLists) else self._any.qrels
+        return self._any.qrels
 
     @property
     def n_present(self) -> int:
         """The number of judged queries that the run has."""
-        if isinstance(self.ties, CompiledLists):
-            return int(self.ties.lists.n_present)
         return int(np.count_nonzero(self._any.present))
 
     @cached_property
@@ -145,14 +144,12 @@ class Counted(RunSource):
     @property
     def longest(self) -> int:
         """The length of the longest list of a judged query."""
-        if isinstance(self.ties, CompiledLists):
-            return int(self.ties.lists.longest)
         return int(self._any.length.max(initial=0))
 
     @property
     def is_condensed(self) -> bool:
         """Whether unjudged documents were removed from the lists."""
-        return not isinstance(self.ties, CompiledLists) and self._any.condensed_end is not None
+        return self._any.condensed_end is not None
 
     @property
     def _any(self) -> TieGroups:
@@ -162,12 +159,10 @@ class Counted(RunSource):
     @property
     def complete(self) -> bool:
         """Whether the lists are known to be complete."""
-        return not isinstance(self.ties, CompiledLists) and self._any.complete
+        return self._any.complete
 
     def has(self, order: str | None, dtype: str) -> bool:
         """Whether the run was counted for an order of ties and a score type."""
-        if isinstance(self.ties, CompiledLists):
-            return dtype in self.ties and order in self.ties.orders
         return dtype in self.ties and order in self.ties[dtype].before
 
     def condensed(self) -> Counted | None:
@@ -178,13 +173,12 @@ class Counted(RunSource):
             return None
         ties = {dtype: one.condensed() for dtype, one in self.ties.items()}
         exact = ties["float64"]
-        return replace(
-            self,
-            ties=ties,
-            n_rows=int(exact.length.sum()),
-            tied_rows=int(np.count_nonzero(exact.size > 1)),
-            judged_only=True,
-        )
+        tied_rows = int(np.count_nonzero(exact.size > 1))
+        return self.replace(ties=ties, n_rows=int(exact.length.sum()), tied_rows=tied_rows, judged_only=True)
+
+    def replace(self, **changes: Any) -> Counted:
+        """The same with some fields changed."""
+        return Counted(**{one.name: getattr(self, one.name) for one in fields(Counted)} | changes)
 
     # -- a source of itself -------------------------------------------------------------------------------------
 
@@ -203,29 +197,75 @@ class Counted(RunSource):
         raise InputError("Tie groups hold counts, not rows: give the run itself.")
 
 
-class CompiledLists(LazyMapping[str, TieGroups]):
-    """The tie groups of lists that the compiled reader counted, by score type, made when they are looked at."""
+_FIELDS = [one.name for one in fields(Counted)]
+
+
+class CountedLists(Counted):
+    """Lists that the compiled reader counted, for all orders of tools. Fields are filled in when one is looked at."""
+
+    is_condensed = complete = False
 
     def __init__(self, lists: Any, request: Request):
-        self.lists = lists  # the compiled object
-        self.qrels, self.orders = request.qrels, request.orders
-        super().__init__(request.dtypes)
+        self.lists, self._request = lists, request  # the compiled object
 
-    def _make_value(self, dtype: str) -> TieGroups:
-        score, start, size, lowest, lowest_size, *before = self.lists.groups(dtype == "float32")
-        orders = dict(zip(TOOL_ORDERS, before, strict=True))
-        return TieGroups(
-            qrels=self.qrels,
-            score=score,
-            start=start,
-            size=size,
-            length=self.lists.length,
-            present=self.lists.present,
-            lowest=lowest,
-            lowest_size=lowest_size,
-            before={order: orders[order] for order in self.orders},
-            unjudged=frozenset(self.lists.unjudged),
+    def __getattr__(self, name: str) -> Any:
+        if name not in _FIELDS:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        lists = self.lists
+        tied_rows, equal_neighbours, *trend = lists.totals()
+        super().__init__(
+            LazyMapping(self._request.dtypes, partial(_make_ties, lists, self._request)),
+            n_rows=lists.n_rows,
+            tied_rows=tied_rows,
+            equal_share=equal_neighbours / max(lists.n_rows - lists.n_lists, 1),
+            found=lists.found,
+            n_queries=lists.n_lists,
+            queries=tuple(lists.queries),
+            docs=tuple(lists.docs),
+            has_self=lists.has_self,
+            trend=Trend(*trend),
         )
+        return getattr(self, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Counted, tuple(getattr(self, name) for name in _FIELDS)
+
+    @property
+    def qrels(self) -> Qrels:
+        """The judgments for which the run was counted."""
+        return self._request.qrels
+
+    @property
+    def n_present(self) -> int:
+        """The number of judged queries that the run has."""
+        return int(self.lists.n_present)
+
+    @property
+    def longest(self) -> int:
+        """The length of the longest list of a judged query."""
+        return int(self.lists.longest)
+
+    def has(self, order: str | None, dtype: str) -> bool:
+        """Whether the run was counted for an order of ties and a score type."""
+        return dtype in self._request.dtypes and order in self._request.orders
+
+
+def _make_ties(lists: Any, request: Request, dtype: str) -> TieGroups:
+    """The tie groups of lists that the compiled reader counted."""
+    score, start, size, lowest, lowest_size, *before = lists.groups(dtype == "float32")
+    orders = dict(zip(TOOL_ORDERS, before, strict=True))
+    return TieGroups(
+        qrels=request.qrels,
+        score=score,
+        start=start,
+        size=size,
+        length=lists.length,
+        present=lists.present,
+        lowest=lowest,
+        lowest_size=lowest_size,
+        before={order: orders[order] for order in request.orders},
+        unjudged=frozenset(lists.unjudged),
+    )
 
 
 def count_lists(run: Run, request: Request) -> Counted:
@@ -273,8 +313,7 @@ def _count_condensed(run: Run, request: Request) -> Counted:
     counted = count_lists(run.judged_only(request.qrels), request)
     whole = count_lists(run, request._replace(orders=()))
     ties = {dtype: one.condensed_from(whole.ties[dtype]) for dtype, one in counted.ties.items()}
-    return replace(
-        counted,
+    return counted.replace(
         ties=ties,
         found=whole.found,
         docs=whole.docs,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -233,7 +233,7 @@ class AuditedRun(RunSource):
             if not counted.n_rows:
                 raise InputError("The run has no rows: there is nothing to audit.")
             self._inspected = self._inspected or counted
-            self._counts[key] = replace(counted, inspected=())
+            self._counts[key] = counted.replace(inspected=())
         return self._counts[key]
 
 

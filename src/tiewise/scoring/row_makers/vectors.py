@@ -325,7 +325,7 @@ class VectorRun(RunSource):
         if self.setup.rescore is not None:
             counted = MemoryRun(self.rows())._count(request)
             ties = {dtype: replace(one, complete=True) for dtype, one in counted.ties.items()}
-            return replace(counted, ties=ties, drop_self=self._drop_self)
+            return counted.replace(ties=ties, drop_self=self._drop_self)
         queries, collection = self._vectors.stored(self.setup)
         found = collection.tie_groups(
             queries,
