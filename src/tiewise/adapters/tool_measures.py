@@ -176,7 +176,7 @@ def _divide(tools: Sequence[ToolMeasure], qrels: Qrels, statistic: str) -> list[
 
 def _compute_others(measures: list[Measure], ties: TieGroups, order: str | None, statistic: str) -> list[Floats]:
     """A statistic of measures without compiled closed forms."""
-    grouped = engine.group(measures[0], ties)
+    grouped = engine.group(ties, measures[0].judged_only)
     if order is not None:
         values = engine.values_of(measures, grouped, grouped.oblivious(order))
         return [values[measure] for measure in measures]

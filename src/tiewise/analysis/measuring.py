@@ -120,8 +120,6 @@ class Evaluation:
         self.counted, self.options = counted, options
         self.source = source  # for the few questions that need all rows; it is not pickled
         self.qrels = counted.qrels if qrels is None else qrels  # all judgments
-        self._grouped: dict[tuple[str, bool, bool, bool], GroupedJudgments] = {}
-        self._in_order: dict[tuple[Measure, GroupedJudgments, str], Floats] = {}
         self._statistics: list[ref[Statistics]] = []  # as long as a report has them
 
     @classmethod
@@ -144,7 +142,7 @@ class Evaluation:
     def __getstate__(self) -> dict[str, Any]:
         kept = ("counted", "options", "qrels", "_counted_all", "without_self")
         own = {name: vars(self)[name] for name in kept if name in vars(self)}
-        return own | {"source": None, "_grouped": {}, "_in_order": {}, "_statistics": []}
+        return own | {"source": None, "_statistics": []}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Evaluation:
         copied = Evaluation.__new__(Evaluation)
@@ -209,14 +207,14 @@ class Evaluation:
 
         Most measures do not tell judged non-relevant documents from unjudged ones: they need no document of label 0.
         """
-        key = dtype, measure.needs_all_judged, measure.judged_only, retrieved_only
-        if key not in self._grouped:
-            ties = self._ties(dtype, all_judged=measure.needs_all_judged)
-            if dtype != "float64" and ties.same_places(self._ties("float64", all_judged=measure.needs_all_judged)):
-                self._grouped[key] = self.grouped(measure, retrieved_only=retrieved_only)  # it makes no difference
-            else:
-                self._grouped[key] = engine.group(measure, ties.retrieved_only() if retrieved_only else ties)
-        return self._grouped[key]
+        return self._group(dtype, measure.needs_all_judged, measure.judged_only, retrieved_only)
+
+    @cached_method
+    def _group(self, dtype: str, all_judged: bool, judged_only: bool, retrieved_only: bool) -> GroupedJudgments:
+        ties = self._ties(dtype, all_judged=all_judged)
+        if dtype != "float64" and ties.same_places(self._ties("float64", all_judged=all_judged)):
+            return self._group("float64", all_judged, judged_only, retrieved_only)  # it makes no difference
+        return engine.group(ties.retrieved_only() if retrieved_only else ties, judged_only)
 
     # -- all orders ---------------------------------------------------------------------------------------------
 
@@ -355,11 +353,11 @@ class Evaluation:
         """The value of a measure for each query when ties are broken by a rule; None if that was not counted."""
         if rule.order is None or not self.knows(rule):
             return None
-        grouped = self.read_by(measure, rule)
-        key = measure, grouped, rule.order  # several tools have one rule
-        if key not in self._in_order:
-            self._in_order[key] = freeze(engine.value(measure, grouped, grouped.oblivious(rule.order)))
-        return self._in_order[key]
+        return self._value(measure, self.read_by(measure, rule), rule.order)  # several tools have one rule
+
+    @cached_method
+    def _value(self, measure: Measure, grouped: GroupedJudgments, order: str) -> Floats:
+        return freeze(engine.value(measure, grouped, grouped.oblivious(order)))
 
     @cached_method
     def read_by(self, measure: Measure, rule: Rule) -> GroupedJudgments:

@@ -402,7 +402,7 @@ class Measure:
         from tiewise.ties.counting import notation
 
         measure = self if k is None else self @ k
-        return engine.estimates(measure, engine.group(measure, notation(ranking)), oblivious="given").mean()
+        return engine.estimates(measure, engine.group(notation(ranking), measure.judged_only), oblivious="given").mean()
 
 
 class ListMeasure(Measure):

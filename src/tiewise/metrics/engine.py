@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 TABLE = 1 << 16
 
 
-def group(measure: Measure, ties: TieGroups) -> GroupedJudgments:
-    """The tie groups as a measure sees them: those of condensed lists, if it is measured on these."""
-    return GroupedJudgments(ties.condensed() if measure.judged_only else ties)
+def group(ties: TieGroups, judged_only: bool = False) -> GroupedJudgments:
+    """The tie groups as measures see them: those of condensed lists for `judged_only` measures."""
+    return GroupedJudgments(ties.condensed() if judged_only else ties)
 
 
 def value(measure: Measure, grouped: GroupedJudgments, order: Order) -> Floats:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_method
 from tiewise.data.columns import Codes, Floats, heads
 from tiewise.data.judgments import Qrels
 from tiewise.metrics import engine
@@ -76,9 +77,6 @@ class SubtopicJudgments:
         bounds = np.arange(grouped.n_queries + 1)
         self._first_row, self._first_subtopic = qrels.offsets, np.searchsorted(self.query, bounds)
         self._first_label = np.searchsorted(self.query[self.subtopic], bounds)
-        self._means: dict[Measure, Floats] = {}
-        self._relevant_labels: dict[Measure, tuple[Codes, Floats]] = {}
-        self._ideals: dict[tuple[float, float], tuple[Codes, Codes, Codes]] = {}
 
     def count_subtopics(self, measure: Binary) -> Floats:
         """The number of subtopics of each query that have a relevant document, (n_queries,)."""
@@ -104,12 +102,10 @@ class SubtopicJudgments:
         terms = part.terms(Order(self.grouped, self.subtopic[labels], rank, labels))
         return segment_sum(document, safe_divide(terms, divisor[self.subtopic[labels]]), len(order.rows))
 
+    @cached_method
     def _relevant(self, part: Measure) -> tuple[Codes, Floats]:
         """The labels with a gain, and what each subtopic is divided by."""
-        if part not in self._relevant_labels:
-            divisor = np.asarray(part.divisor(self.grouped), dtype=np.float64)
-            self._relevant_labels[part] = np.flatnonzero(part.gain(self.label)), divisor
-        return self._relevant_labels[part]
+        return np.flatnonzero(part.gain(self.label)), np.asarray(part.divisor(self.grouped), dtype=np.float64)
 
     def group_means(self, part: Measure) -> Floats:
         """The expectation of each tie group, summed over subtopics, (n_groups,)."""
@@ -119,11 +115,9 @@ class SubtopicJudgments:
         """The expectation of each subtopic, (n_subtopics,)."""
         return segment_sum(self.grouped.group_query, self._group_means(part), len(self.query))
 
+    @cached_method
     def _group_means(self, part: Measure) -> Floats:
-        if part not in self._means:
-            divisor = self._relevant(part)[1][self.grouped.group_query]
-            self._means[part] = safe_divide(engine.group_means(part, self.grouped), divisor)
-        return self._means[part]
+        return safe_divide(engine.group_means(part, self.grouped), self._relevant(part)[1][self.grouped.group_query])
 
     def group_extremes(self, part: Measure) -> tuple[Floats, Floats]:
         """The lowest and the highest value of each tie group, summed over subtopics, (n_groups,)."""
@@ -172,14 +166,14 @@ class SubtopicJudgments:
         That is (1 − α)^(documents above it that are relevant for s), summed over the subtopics s of the document. Of
         documents that add the same, the one with the last id comes first.
         """
-        key = alpha, measure.rel
-        if key not in self._ideals:
-            lists = [self._greedy(measure, alpha, grouped.ties.qrels, query) for query in range(self._n_queries)]
-            lengths = np.array(list(map(len, lists)), dtype=np.int64)
-            rank = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths) + 1
-            rows = np.concatenate([*lists, np.zeros(0, dtype=np.int64)])
-            self._ideals[key] = np.repeat(np.arange(self._n_queries), lengths), rank, rows
-        return Order(grouped, *self._ideals[key])
+        qrels = grouped.ties.qrels
+
+        def compute() -> tuple[Codes, Codes, Codes]:
+            lists = [self._greedy(measure, alpha, qrels, query) for query in range(self._n_queries)]
+            query = np.repeat(np.arange(self._n_queries), list(map(len, lists)))
+            return query, np.arange(1, len(query) + 1) - heads(query), np.concatenate([*lists, np.zeros(0, np.int64)])
+
+        return Order(grouped, *qrels.derived(("ideal list", alpha, measure.rel), compute))
 
     def _greedy(self, measure: Binary, alpha: float, qrels: Qrels, query: int) -> Codes:
         """The judged documents of one query, as rows of the qrels, in the order of the ideal list."""

@@ -225,7 +225,7 @@ def _divide(amount: Floats, divisor: Floats) -> Floats:
     return safe_divide(amount, divisor)
 
 
-class _SetRelativeP(Binary, _OfCount):
+class _SetRelativeP(_RelativeP):
     """The number of relevant documents in the list, over the smaller of its length and the number of all relevant ones.
 
     >>> SetRelativeP.of("(10)1|1")
@@ -234,9 +234,6 @@ class _SetRelativeP(Binary, _OfCount):
 
     takes_cutoff = False
     aliases = ("set_relative_p",)
-
-    def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
-        return _divide(count, np.minimum(length, relevant))
 
 
 class _SetF(Binary, _OfCount):
