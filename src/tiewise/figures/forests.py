@@ -13,10 +13,11 @@ from tiewise.figures.theme import (
     GREY,
     INK,
     PALETTE,
-    WIDTH,
+    ROWS_WIDTH,
     inline_data,
     layer_chart,
     load_altair,
+    name_axis,
     shorten_labels,
     tooltips,
 )
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     import altair as alt
 
 NUMBERS = ("expected", "minimum", "maximum", "ci_low", "ci_high", "residual")
-FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame, numbers on the right
 ROW_HEIGHT = 38
 CROSS_OFFSET, CROSS_STEP = 13, 8  # distance of the first crosses from the middle of a row, and of further ones
 
@@ -91,8 +91,7 @@ def forest(
         rows.sort(key=lambda row: -row["expected"])
     alt, order = load_altair(), [row["name"] for row in rows]
     base = alt.Chart(inline_data({key: [row[key] for row in rows] for key in ("name", *NUMBERS, "reach", "words")}))
-    axis = alt.Axis(**shorten_labels(240), ticks=False, domain=False, labelPadding=8, grid=True)
-    y = alt.Y("name:N", title=None, sort=order, axis=axis)
+    y = name_axis("name", order)
     values = [row[key] for row in rows for key in (*NUMBERS[:-1], "reach")]
     scale = padded_scale([*values, *(value for row in rows for value in row["tools"].values())])
 
@@ -119,14 +118,14 @@ def forest(
         layers += _cross_layers(crosses, x, y)
         legend.append("crosses: what tools print where ties move it")
     numbers = base.mark_text(align="left", fontSize=12, color=INK)
-    layers.append(numbers.encode(alt.XValue(FRAME_WIDTH + 12), y, alt.Text("words:N")))
+    layers.append(numbers.encode(alt.XValue(ROWS_WIDTH + 12), y, alt.Text("words:N")))
     found = "; ".join(f"{row['name']} {row['words']}" for row in rows)
     chart: Any = layer_chart(
         layers,
         title=title or (f"{measure}: systems side by side" if measure else "Systems side by side"),
         subtitle="; ".join(legend) + ".",
         description=f"{measure or 'Values'} of {len(rows)} systems: {found}.",
-        width=FRAME_WIDTH,
+        width=ROWS_WIDTH,
         height=alt.Step(ROW_HEIGHT + 2 * CROSS_STEP * (max(len(crosses) - 1, 0) // 2)),
     )
     longest = max(map(len, order), default=0)

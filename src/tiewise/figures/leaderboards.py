@@ -5,24 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.leaderboard_result import OTHERS, Leaderboard
-from tiewise.figures.theme import (
-    INK,
-    PALETTE,
-    WIDTH,
-    inline_data,
-    layer_chart,
-    load_altair,
-    shorten_labels,
-    tooltips,
-)
+from tiewise.figures.theme import INK, PALETTE, ROWS_WIDTH, layer_chart, load_altair, name_axis, tooltips
 from tiewise.results.wording import format_level
 
 if TYPE_CHECKING:
     import altair as alt
 
-FRAME_WIDTH = WIDTH - 160  # names are on the left of the frame
 ROW_HEIGHT, LOW_ROW, MANY = 26, 14, 40  #: the heights of rows, lower for more systems than this
-COLORS = dict(zip(OTHERS, PALETTE, strict=False))
 
 
 class LeaderboardPlots:
@@ -36,8 +25,7 @@ class LeaderboardPlots:
         alt, found = load_altair(), self._leaderboard
         rows = list(found.rows())
         height = ROW_HEIGHT if len(rows) <= MANY else LOW_ROW
-        axis = alt.Axis(**shorten_labels(240), ticks=False, domain=False, labelPadding=8, grid=True)
-        y = alt.Y("system:N", title=None, sort=[row["system"] for row in rows], axis=axis)
+        y = name_axis("system", [row["system"] for row in rows])
         scale = alt.Scale(domain=[0.5, len(rows) + 0.5], nice=False, zero=False)
         whole = alt.Axis(format="d", tickMinStep=1, orient="top")
 
@@ -52,25 +40,17 @@ class LeaderboardPlots:
                     ends = {"from": low - 0.35, "to": high + 0.35, "low": low, "high": high}
                     bars.append({"system": row["system"], "other": f"other {other}", **ends})
         names = [f"other {other}" for other in OTHERS]
-        color = alt.Color(
-            "other:N",
-            title=None,
-            scale=alt.Scale(domain=names, range=[COLORS[other] for other in OTHERS]),
-            legend=alt.Legend(orient="top"),
-        )
+        of_names = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+        color = alt.Color("other:N", title=None, scale=of_names, legend=alt.Legend(orient="top"))
         layers = []
         for place, name in enumerate(names):
-            own = [bar for bar in bars if bar["other"] == name]
-            data = inline_data(
-                {key: [bar[key] for bar in own] for key in ("system", "other", "from", "to", "low", "high")}
-            )
-            offset = (2 * place - 1) * height / 5
-            drawn = alt.Chart(data).mark_bar(height=height / 3.5, yOffset=offset)
+            own = alt.InlineData(values=[bar for bar in bars if bar["other"] == name])
+            drawn = alt.Chart(own).mark_bar(height=height / 3.5, yOffset=(2 * place - 1) * height / 5)
             shown = tooltips("system:N", "other:N", "low:Q", "high:Q")
             layers.append(drawn.encode(x("from"), alt.X2("to:Q"), y, color, tooltip=shown))
-        ranked = [row for row in rows if row["rank"] is not None]
-        data = inline_data({key: [row[key] for row in ranked] for key in ("system", "rank", "mean", "borda")})
-        circles = alt.Chart(data).mark_point(size=3 * height, filled=False, fill="white", stroke=INK, opacity=1)
+        keys = ("system", "rank", "mean", "borda")
+        ranked = alt.InlineData(values=[{key: row[key] for key in keys} for row in rows if row["rank"] is not None])
+        circles = alt.Chart(ranked).mark_point(size=3 * height, filled=False, fill="white", stroke=INK, opacity=1)
         layers.append(circles.encode(x("rank"), y, tooltip=tooltips("system:N", "rank:Q", "mean:Q", "borda:Q")))
         level = format_level(found.confidence)
         return layer_chart(
@@ -78,6 +58,6 @@ class LeaderboardPlots:
             title=title or f"{found.measure}: ranks that are left open",
             subtitle=f"Circle: rank. Bars: {level} intervals, which hold for all systems at once. {found.sentence}",
             description=f"Rank intervals of {len(rows)} systems. {found.sentence}",
-            width=FRAME_WIDTH,
+            width=ROWS_WIDTH,
             height=alt.Step(height),
         )

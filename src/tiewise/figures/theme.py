@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 ChartT = TypeVar("ChartT")
 
 WIDTH = 620  # of a chart's frame, in pixels: the width of a page's column
+ROWS_WIDTH = WIDTH - 160  # of the frame of a chart with a row for each name
 # A saved figure is drawn in the font of its reader, which may be wider than that of the renderer by a sixth.
 SUBTITLE_WIDTH = 96  # in characters
 LETTER = 7  # the width of a letter of a label, in pixels
@@ -114,6 +115,13 @@ def _renders() -> bool:
 def shorten_labels(pixels: int) -> dict[str, Any]:
     """Options of an axis or a legend that shorten labels in the middle: long names often differ at their ends."""
     return {"labelLimit": pixels, "labelExpr": f"truncate(datum.label, {pixels // LETTER}, 'center')"}
+
+
+def name_axis(field: str, names: Sequence[str]) -> Any:
+    """The axis of a chart with a row for each name: names stand on the left of a frame of `ROWS_WIDTH`."""
+    alt = load_altair()
+    axis = alt.Axis(**shorten_labels(240), ticks=False, domain=False, labelPadding=8, grid=True)
+    return alt.Y(f"{field}:N", title=None, sort=list(names), axis=axis)
 
 
 def name_legend(names: Sequence[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -154,6 +154,7 @@ def stages(
     left_out = {name: len(run.query_index.keys() - second.query_index.keys()) for name, run in firsts.items()}
     missing = {name: int(np.count_nonzero(first.length == 0)) for name, first in zip(runs, lists, strict=True)}
     sources = [second.source, *(run.source for run in firsts.values())]
+    cut = {name: number for name, number in cut.items() if number}
     found = Stages(second.queries, tuple(runs), all_depths, phis, recall_at, points, missing, left_out, cut, sources)
     if found.cut_note:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
@@ -210,6 +211,7 @@ class _Point(NamedTuple):
         return None if self.depth is None else 1 - self.phi**self.depth
 
 
+@dataclass(eq=False, repr=False)
 class Stages(Result):
     """The sets that first stages pass to a second stage: rank-biased recall with its bounds, recall and cost.
 
@@ -223,27 +225,16 @@ class Stages(Result):
 
     _schema = "tiewise/stages/1"
 
-    def __init__(
-        self,
-        queries: tuple[str, ...],
-        systems: tuple[str, ...],
-        depths: tuple[Depth, ...],
-        phis: tuple[float, ...],
-        recall_at: int | None,
-        points: Sequence[_Point],
-        missing: Mapping[str, int],
-        left_out: Mapping[str, int],
-        cut_lists: Mapping[str, int],
-        sources: Sequence[Source | None],
-    ):
-        self.queries, self.systems, self.depths, self.phis = queries, systems, depths, phis
-        self.recall_at = recall_at  #: recall is of so many documents of the reference; None: of all
-        self._points = tuple(points)
-        self.missing = dict(missing)  #: for how many queries each system passes on nothing
-        self._sources = sources  #: of the reference and of each system
-        self.left_out = dict(left_out)  #: how many queries of each system the reference lacks
-        #: How many lists of the reference and of each system may have been cut inside a tie group which counts.
-        self.cut_lists = {name: number for name, number in cut_lists.items() if number}
+    queries: tuple[str, ...]
+    systems: tuple[str, ...]
+    depths: tuple[Depth, ...]
+    phis: tuple[float, ...]
+    recall_at: int | None  #: recall is of so many documents of the reference; None: of all
+    _points: Sequence[_Point]
+    missing: dict[str, int]  #: for how many queries each system passes on nothing
+    left_out: dict[str, int]  #: how many queries of each system the reference lacks
+    cut_lists: dict[str, int]  #: how many lists of the reference and of each system may be cut in a group that counts
+    _sources: Sequence[Source | None]  #: of the reference and of each system
 
     def table(self) -> Rows:
         """Means over queries, a row for each system, depth and φ.
@@ -426,7 +417,8 @@ def pareto_mask(cost: Floats, lower: Floats, upper: Floats) -> NDArray[np.bool_]
 def _as_first_stage(name: str, given: Any, reference: Run, distances: bool) -> Run:
     """A first stage as a run. What is given as sets or ranked lists is complete."""
     if _holds_sets(given):
-        run = Run.from_dict({query: _as_scores(ids) for query, ids in given.items()})
+        rankings = {query: [ids] if isinstance(ids, Set) else Ranking(ids) for query, ids in given.items()}
+        run = Run.from_rankings(rankings)
         return replace(run, complete_lists=np.ones(len(run.queries), dtype=bool))
     run = as_run(given, distances=distances)
     if not any(query in reference.query_index for query in run.queries):
@@ -458,13 +450,6 @@ def _holds_sets(given: Any) -> bool:
     if not isinstance(given, Mapping):
         return False
     return all(isinstance(ids, Collection) and not isinstance(ids, (Mapping, str, bytes)) for ids in given.values())
-
-
-def _as_scores(ids: Iterable[Any]) -> dict[Any, float]:
-    """Scores that keep the order of a list, and tie the items of a set."""
-    if isinstance(ids, Set):  # sorted, because sums of floats depend on the order of their terms
-        return dict.fromkeys(sorted(ids, key=str), 0.0)
-    return {item: -float(rank) for rank, group in enumerate(Ranking(ids)) for item in group}
 
 
 def _parse_depth(depth: Any) -> Depth:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations, product
 from typing import Any, ClassVar, Literal, TypeVar
@@ -104,6 +105,7 @@ WIDE_TAIL = 0.05  # from here on, the value depends on what was not seen
 LONGEST_HEADING = 16  # where a name is longer, the columns of a matrix have numbers
 
 
+@dataclass(eq=False, repr=False)
 class Similarity(Result):
     """The similarity of systems: for each query and each pair of systems, and the mean over queries.
 
@@ -125,27 +127,16 @@ class Similarity(Result):
     PARTS: ClassVar[tuple[str, ...]] = PARTS
     STATISTICS: ClassVar[tuple[Statistic, ...]] = ("expected", "minimum", "maximum")
 
-    def __init__(
-        self,
-        measure: PairMeasure,
-        systems: tuple[str, ...],
-        queries: tuple[str, ...],
-        values: Mapping[str, Floats],
-        measure_own: Callable[[], Mapping[str, Floats]],
-        left_out: int,
-        n_split: int = 0,
-        edge: Edge = "extend",
-        n_cut: int = 0,
-        *,
-        sources: Sequence[Source | None],
-    ):
-        self.measure, self.systems, self.queries = measure, systems, queries
-        self.left_out = left_out  #: the number of queries that some systems lack
-        self.n_split, self.edge = n_split, edge  #: lists in which the depth ends inside a tie group, and what was done
-        self.n_cut = n_cut  #: lists that may have been cut inside a tie group which counts
-        self._sources = sources
-        self._values = values
-        self._measure_own = measure_own
+    measure: PairMeasure
+    systems: tuple[str, ...]
+    queries: tuple[str, ...]
+    _values: Mapping[str, Floats]
+    _measure_own: Callable[[], Mapping[str, Floats]]
+    left_out: int  #: the number of queries that some systems lack
+    n_split: int  #: lists in which the depth ends inside a tie group
+    edge: Edge  #: what was done with these groups
+    n_cut: int  #: lists that may have been cut inside a tie group which counts
+    _sources: Sequence[Source | None]
 
     def matrix(self, part: Part = "score", statistic: Statistic = "expected") -> Floats:
         """The mean over queries for all pairs, (n_systems, n_systems).
@@ -436,7 +427,7 @@ def similarity(
     values = measure_pairs(list(_pairs(chosen, range(len(runs)))), progress)
     measure_own = partial(measure_pairs, [(i, i) for i in range(len(runs))])
     n_cut, sources = 0 if complete else n_cut, [run.source for run in loaded]
-    found = Similarity(chosen, systems, queries, values, measure_own, left_out, n_split, edge, n_cut, sources=sources)
+    found = Similarity(chosen, systems, queries, values, measure_own, left_out, n_split, edge, n_cut, sources)
     if n_cut:
         warnings.warn(found.cut_note, CutWarning, stacklevel=2)
     return found
