@@ -29,7 +29,7 @@ from tiewise.metrics.catalogue.average_precision import Interpolated
 from tiewise.metrics.catalogue.discounted_gain import RnDCG
 from tiewise.metrics.definition import SAMPLING, Measure, Sampling
 from tiewise.metrics.estimate import SAMPLED, Estimates, Methods
-from tiewise.metrics.grouped_judgments import GroupedJudgments, Order, select_queries
+from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
 from tiewise.metrics.hypergeometric import hypergeometric, is_possible
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.counted import RunSource
@@ -76,7 +76,7 @@ class TrecLists:
                 f"{list_examples(sorted(ties.unjudged))}; of the qrels: {list_examples(qrels.queries)}."
             )
         if absent and not complete and old:
-            ties = select_queries(ties, np.flatnonzero(ties.present))
+            ties = ties.select_queries(np.flatnonzero(ties.present))
         elif absent and not complete:
             number = count_noun(len(absent), "judged query is", "judged queries are")
             them = "it" if len(absent) == 1 else "them"

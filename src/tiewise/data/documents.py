@@ -100,6 +100,19 @@ class Documents:
         return self._ids if hasattr(self._ids, "encode") else _compiled(list(self._ids))
 
 
+class RowNumbers(Sequence[str]):
+    """The ids "0", "1", … of rows that have no others; they become text when they are used."""
+
+    def __init__(self, n: int):
+        self._rows = range(n)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, row: Any) -> Any:
+        return list(map(str, self._rows[row])) if isinstance(row, slice) else str(self._rows[row])
+
+
 def _compiled(ids: list[str]) -> Any:
     module = native()
     assert module is not None

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, heads
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.ties.groups import TieGroups
 
 
@@ -35,7 +35,7 @@ class LastGroups:
 
     def __init__(self, grouped: GroupedJudgments, places: Codes):
         self.places = places
-        self._ties = ties = select_queries(grouped.ties, places)
+        self._ties = ties = grouped.ties.select_queries(places)
         chosen = np.zeros(grouped.n_queries, dtype=bool)
         chosen[places] = True
         #: The tied groups above the last ones, of the groups of all queries.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -333,7 +332,7 @@ class GroupedJudgments:
             return self, np.arange(len(self.first))
         chosen = np.zeros(self.n_queries, dtype=bool)
         chosen[places] = True
-        return GroupedJudgments(select_queries(self.ties, places)), np.flatnonzero(chosen[self.group_query])
+        return GroupedJudgments(self.ties.select_queries(places)), np.flatnonzero(chosen[self.group_query])
 
     def is_mixed(self, keys: Floats, unjudged_key: float) -> NDArray[np.bool_]:
         """Whether a group of two or more holds documents of different keys, (n_groups,)."""
@@ -476,25 +475,3 @@ class GroupBlock:
         gains = np.zeros((len(self.groups), int(self.relevant.max())))
         gains[owner, np.arange(len(rows)) - heads(owner)] = gain[rows]
         return gains
-
-
-def select_queries(ties: TieGroups, places: Codes) -> TieGroups:
-    """The tie groups of some queries, given by their places in ascending order, as if there were no others."""
-    qrels = ties.qrels
-    if len(places) == len(qrels.queries):
-        return ties
-    chosen = np.zeros(len(qrels.queries), dtype=bool)
-    chosen[places] = True
-    some = ties.take(np.flatnonzero(chosen[qrels.query]))
-    names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.qrels.offsets
-    return replace(
-        some,
-        qrels=replace(some.qrels, queries=names, offsets=np.append(offsets[places], offsets[-1]), pool=None),
-        length=ties.length[places],
-        present=ties.present[places],
-        lowest=ties.lowest[places],
-        lowest_size=ties.lowest_size[places],
-        condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(places),
-        may_go_on=ties.may_be_truncated[places],
-        complete_lists=None,
-    )

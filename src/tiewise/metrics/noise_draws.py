@@ -19,7 +19,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.metrics import engine
 from tiewise.metrics.compiled import compute_statistics, tables_of
 from tiewise.metrics.definition import Measure, Sampling
-from tiewise.metrics.grouped_judgments import GroupedJudgments, select_queries
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.noise import STEPS, NoiseLaw
 from tiewise.metrics.scored_lists import ScoredLists
 from tiewise.ties.counted import Counted
@@ -62,7 +62,7 @@ class NoiseDraws:
         moves &= (size > 1) & (lists.above[first] < depth[lists.query[first]])
         #: The queries whose value may change, as places.
         self.queries = np.unique(lists.query[first[moves]])
-        self._ties = select_queries(grouped.ties, self.queries)
+        self._ties = grouped.ties.select_queries(self.queries)
         # Documents stand cluster by cluster, those of about one size together, as matrices: the last places are empty.
         blocks, self._blocks = list(_blocks(size[moves])), []
         starts, sizes = first[moves], size[moves]

@@ -11,7 +11,6 @@ extremes. The variance depends on the documents that subtopics have in common.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -48,28 +47,9 @@ class SubtopicJudgments:
         self.row: Codes = found.row[order]  # (n_labels,): the judged document of each label
         self.label: Floats = found.label[order]
         self._n_queries, self._n_groups, self._n_rows = grouped.n_queries, len(grouped.first), len(qrels)
-        self.grouped = GroupedJudgments(
-            replace(
-                ties,
-                qrels=Qrels(
-                    tuple(f"{place}" for place in range(len(first))),
-                    np.append(first, len(order)),
-                    qrels.documents.take(self.row),
-                    self.label,
-                ),
-                score=ties.score[self.row],
-                start=ties.start[self.row],
-                size=ties.size[self.row],
-                before={name: before[self.row] for name, before in ties.before.items()},
-                length=ties.length[self.query],
-                present=ties.present[self.query],
-                lowest=ties.lowest[self.query],
-                lowest_size=ties.lowest_size[self.query],
-                condensed_end=None if ties.condensed_end is None else ties.condensed_end.take(self.query),
-                may_go_on=ties.may_be_truncated[self.query],
-                complete_lists=None,
-            )
-        )
+        names, offsets = tuple(map(str, range(len(first)))), np.append(first, len(order))
+        of_subtopics = Qrels(names, offsets, qrels.documents.take(self.row), self.label)
+        self.grouped = GroupedJudgments(ties.for_judgments(of_subtopics, self.row, self.query))
         group_of_row = np.full(len(qrels), -1)
         group_of_row[grouped.rows] = grouped.group
         # For each tie group of a subtopic, the tie group of the query that it is a part of.

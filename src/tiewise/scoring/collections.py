@@ -254,7 +254,7 @@ class Collection:
         counts.count(blocks)
         blocks.finish()
         ties = counts.to_tie_groups()
-        return ties if rows is None or own is None else ties.without(own)._keep(rows, judged)
+        return ties if rows is None or own is None else ties.without(own).for_judgments(judged, rows)
 
     @ieee_arithmetic()
     def judged_scores(

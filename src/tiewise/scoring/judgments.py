@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
 from tiewise.data.columns import ID_OPTIONS, Floats, identifiers, is_first, positions, warn_of_row_numbers
-from tiewise.data.documents import Documents
+from tiewise.data.documents import Documents, RowNumbers
 from tiewise.data.judgments import Qrels
 from tiewise.data.table import Table
 from tiewise.errors import InputError
@@ -38,9 +38,9 @@ class Ids:
     def __init__(self, given: IdsLike, n: int, what: str):
         self.n, self.what = n, what
         self.are_made_up = given is None
-        self.are_row_numbers = self.are_made_up or isinstance(given, _RowNumbers)
+        self.are_row_numbers = self.are_made_up or isinstance(given, RowNumbers)
         self._last_table: tuple[weakref.ref[Table] | None, Indices] = None, np.zeros(0, np.int64)
-        if given is None or isinstance(given, _RowNumbers):
+        if given is None or isinstance(given, RowNumbers):
             return
         values = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
@@ -72,7 +72,7 @@ class Ids:
     @property
     def all(self) -> Sequence[str]:
         """The ids of all rows. Row numbers become text only when they are used."""
-        return _RowNumbers(self.n) if self.are_row_numbers else self._ids
+        return RowNumbers(self.n) if self.are_row_numbers else self._ids
 
     def find_rows(self, ids: Any) -> Indices:
         """The row of each id, −1 where there is none."""
@@ -133,19 +133,6 @@ class Ids:
 
 def _decimal_lengths(rows: Indices) -> Indices:
     return np.maximum(np.searchsorted(POWERS_OF_TEN, rows, side="right"), 1)
-
-
-class _RowNumbers(Sequence[str]):
-    """The texts "0", "1", … of row numbers."""
-
-    def __init__(self, n: int):
-        self._rows = range(n)
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, row: Any) -> Any:
-        return list(map(str, self._rows[row])) if isinstance(row, slice) else str(self._rows[row])
 
 
 class Judgments:

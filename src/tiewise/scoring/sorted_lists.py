@@ -6,14 +6,14 @@ at the end; the sort is stable, so the filling stays behind everything else, als
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
-from tiewise.data.documents import Documents
+from tiewise.data.documents import Documents, RowNumbers
 from tiewise.data.judgments import Pool, Qrels
 from tiewise.errors import InputError
 from tiewise.scoring.backends import Array, Backend, dtype_name, is_integer, is_low_precision
@@ -31,19 +31,6 @@ class Lists(NamedTuple):
     scores: Array  # (n_rows,)
     labels: Array  # (n_rows,)
     sizes: Codes  # (n_queries,)
-
-
-class _Positions(Sequence[str]):
-    """The ids of documents: their positions in their lists."""
-
-    def __init__(self, n: int):
-        self._n = n
-
-    def __len__(self) -> int:
-        return self._n
-
-    def __getitem__(self, position: Any) -> Any:
-        return str(position)
 
 
 class _Block(NamedTuple):
@@ -75,7 +62,7 @@ def count_lists(lists: Lists, queries: tuple[str, ...], *, all_judged: bool, dis
     order = np.lexsort((columns[1], columns[0]))
     query, document, start, size, before = (column[order] for column in columns)
     offsets = np.append(0, np.cumsum(np.bincount(query, minlength=len(queries))))
-    documents = Documents(document, _Positions(int(lists.sizes.max(initial=0))))
+    documents = Documents(document, RowNumbers(int(lists.sizes.max(initial=0))))  # positions in their lists
     n_rows = int(lists.sizes.sum())
     is_part = len(query) < n_rows
     every = Pool(documents, np.append(0, np.cumsum(lists.sizes)))  # its documents are never read: no run is counted

@@ -110,7 +110,7 @@ class TieGroups:
     def with_nonzero_labels(self) -> TieGroups:
         """The same rankings without the judgments of label 0, which most measures treat like unjudged documents."""
         nonzero = self.qrels.nonzero
-        return self if nonzero is self.qrels else self._keep(np.flatnonzero(self.qrels.label), nonzero)
+        return self if nonzero is self.qrels else self.for_judgments(nonzero, np.flatnonzero(self.qrels.label))
 
     def retrieved_only(self) -> TieGroups:
         """The same rankings with the judgments of retrieved documents alone."""
@@ -118,7 +118,41 @@ class TieGroups:
 
     def take(self, rows: Codes) -> TieGroups:
         """The same rankings with some of the judgments, given as ascending rows of the qrels."""
-        return self._keep(rows, self.qrels.take(rows))
+        return self.for_judgments(self.qrels.take(rows), rows)
+
+    def select_queries(self, places: Codes) -> TieGroups:
+        """The rankings of some queries, given by their places in ascending order, as if there were no others."""
+        qrels = self.qrels
+        if len(places) == len(qrels.queries):
+            return self
+        rows = np.flatnonzero(np.isin(qrels.query, places))
+        some = qrels.take(rows)
+        names, offsets = tuple(qrels.queries[place] for place in places.tolist()), some.offsets
+        own = replace(some, queries=names, offsets=np.append(offsets[places], offsets[-1]), pool=None)
+        return self.for_judgments(own, rows, places)
+
+    def for_judgments(self, qrels: Qrels, rows: Codes, lists: Codes | None = None) -> TieGroups:
+        """The same rankings for other judgments, which have the documents of some rows of these.
+
+        `lists` has the place of the list of each of their queries, if they have other queries.
+        """
+        found = replace(
+            self,
+            qrels=qrels,
+            score=self.score[rows],
+            start=self.start[rows],
+            size=self.size[rows],
+            before={order: before[rows] for order, before in self.before.items()},
+        )
+        if lists is None:
+            return found
+        return replace(
+            found,
+            **{name: getattr(self, name)[lists] for name in ("length", "present", "lowest", "lowest_size")},
+            condensed_end=None if self.condensed_end is None else self.condensed_end.take(lists),
+            may_go_on=self.may_be_truncated[lists],
+            complete_lists=None,
+        )
 
     def without(self, rows: Codes) -> TieGroups:
         """Complete rankings without some judged documents, one row of the qrels in each query.
@@ -145,17 +179,6 @@ class TieGroups:
                 order: np.where(own, 0, before - (tied & (before[of_query] < before)))
                 for order, before in self.before.items()
             },
-        )
-
-    def _keep(self, rows: Codes, qrels: Qrels) -> TieGroups:
-        """The same rankings with these judgments, which are some rows of the qrels."""
-        return replace(
-            self,
-            qrels=qrels,
-            score=self.score[rows],
-            start=self.start[rows],
-            size=self.size[rows],
-            before={order: before[rows] for order, before in self.before.items()},
         )
 
     def condensed(self) -> TieGroups:
