@@ -27,6 +27,7 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import MEAN
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
+from tiewise.rankings.pair_measures import RBO, RBR
 from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.wording import count_noun, list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
@@ -206,4 +207,4 @@ def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cut
     if run is None or reference is None or run.query_index.keys().isdisjoint(reference.query_index):
         return None
     pair = RunPair(run, reference)
-    return Agreement(pair.rbo(phi, depth), pair.rbr(phi, depth), pair.overlap(cutoff))
+    return Agreement(*(pair.score(measure(phi=phi) @ depth) for measure in (RBO, RBR)), pair.overlap(cutoff))

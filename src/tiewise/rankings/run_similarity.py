@@ -26,11 +26,8 @@ from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse
 from tiewise.rankings.correlation import PairCounts, count_pairs
-from tiewise.rankings.overlap import compute_rbo
 from tiewise.rankings.pair_measures import PARTS, PairMeasure, list_pair_measures
-from tiewise.rankings.rank_biased import compute_rbr
-from tiewise.rankings.ranking import Edge, check_depth, cut_mask
-from tiewise.rankings.weights import Weights
+from tiewise.rankings.ranking import Edge, cut_mask
 from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Cell, Column, Hint, Paragraph, Section, Table
@@ -514,19 +511,12 @@ class RunPair:
     def __init__(self, left: Run, right: Run):
         self.left, self.right = RankedLists.of_runs([left, right], _common_queries([left, right])[0])
 
-    def rbo(self, phi: float, depth: int) -> float | None:
-        """Extrapolated RBO; None if no list has a document. A tie group at `depth` is included whole."""
-        check_depth(depth)
-        blocks = PairGroups.blocks(self.left.head(depth), self.right.head(depth))
-        values = np.concatenate([compute_rbo(pairs, phi, extremes=False)["extrapolated"][0] for pairs in blocks])
-        mean = float(_mean_over_queries(values))
+    def score(self, measure: PairMeasure) -> float | None:
+        """The score that `Similarity` has for the left run against the right one; None if it is not defined."""
+        blocks = PairGroups.blocks(self.left.head(measure.cutoff), self.right.head(measure.list_depth))
+        part = next(part for part in SCORE_PARTS if part in measure.parts)
+        mean = float(_mean_over_queries(np.concatenate([measure.of_pairs(one, False)[part][0] for one in blocks])))
         return None if np.isnan(mean) else mean
-
-    def rbr(self, phi: float, depth: int) -> float:
-        """RBR of the first documents of the left run against the lists of the right one."""
-        blocks, weights = PairGroups.blocks(self.left.head(depth), self.right), Weights.geometric(phi)
-        values = [compute_rbr(pairs, weights, depth, extremes=False)["lower"][0] for pairs in blocks]
-        return float(np.concatenate(values).mean())
 
     def overlap(self, k: int) -> float:
         """The share of their first k documents that both have. Of lists that are shorter, all documents count."""

@@ -31,6 +31,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.names import parse
+from tiewise.rankings.pair_measures import RBO
 from tiewise.rankings.run_similarity import RunPair
 from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
@@ -374,7 +375,7 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
         inverted=int(counts.discordant.sum()) / total if total else None,
         tied=int(tied.sum()) / total if total else None,
         tau=float(taus.mean()) if len(taus) else None,
-        rbo=pair.rbo(PHI, DEPTH),
+        rbo=pair.score(RBO(phi=PHI) @ DEPTH),
         gap={} if report is None or reference_report is None else _measure_gaps(report, reference_report, common),
     )
 
