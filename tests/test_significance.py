@@ -283,6 +283,11 @@ def test_how_many_queries_can_show_a_loss():
         assert n == 1 or loss_bounds(np.zeros((n - 1, 1)), worst)[0][0] <= -loss
 
 
+def test_more_rows_than_queries_have_bounds():
+    low, high = loss_bounds(np.random.default_rng(1).normal(size=(5, 9)) / 10)
+    assert ((-1 <= low) & (low < high) & (high <= 1)).all()
+
+
 def test_a_loss_beyond_the_worst_is_an_error():
     with pytest.raises(InputError, match=r"worst=0.3 is less than what one query loses, 0.5"):
         loss_bounds(np.array([[0.0], [-0.5]]), 0.3)

@@ -183,6 +183,7 @@ def symmetric_root(columns: Floats) -> Floats:
     >>> symmetric_root(np.array([[3.0, 0.0], [4.0, 0.0], [0.0, 2.0]])).round(6).tolist()
     [[5.0, 0.0], [0.0, 2.0]]
     """
-    _, sizes, axes = np.linalg.svd(np.linalg.qr(columns, mode="r"))  # their products would lose small differences
+    triangle = np.linalg.qr(columns, mode="r")  # products of columns would lose small differences
+    _, sizes, axes = np.linalg.svd(triangle, full_matrices=False)  # there may be fewer rows than columns
     root: Floats = (axes.T * sizes) @ axes
     return root
