@@ -285,7 +285,7 @@ def test_how_many_queries_can_show_a_loss():
 
 def test_more_rows_than_queries_have_bounds():
     low, high = loss_bounds(np.random.default_rng(1).normal(size=(5, 9)) / 10)
-    assert ((-1 <= low) & (low < high) & (high <= 1)).all()
+    assert ((low >= -1) & (low < high) & (high <= 1)).all()
 
 
 def test_a_loss_beyond_the_worst_is_an_error():

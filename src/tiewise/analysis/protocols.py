@@ -207,4 +207,5 @@ def _compare(run: Run | None, reference: Run | None, phi: float, depth: int, cut
     if run is None or reference is None or run.query_index.keys().isdisjoint(reference.query_index):
         return None
     pair = RunPair(run, reference)
-    return Agreement(*(pair.score(measure(phi=phi) @ depth) for measure in (RBO, RBR)), pair.overlap(cutoff))
+    rbo, rbr = pair.score(RBO(phi=phi) @ depth), pair.score(RBR(phi=phi) @ depth)
+    return Agreement(rbo, rbr, pair.overlap(cutoff))
