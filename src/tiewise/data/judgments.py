@@ -12,14 +12,22 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats, encode, frame_columns, freeze, identifier, numbers, ranges
 from tiewise.data.documents import Documents
-from tiewise.data.table import Row, Table, check_duplicates, check_mapping, check_numbers, mapped_rows, pick_column
+from tiewise.data.table import (
+    LABEL_NAMES,
+    Row,
+    Table,
+    check_duplicates,
+    check_mapping,
+    check_numbers,
+    mapped_rows,
+    pick_column,
+)
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-LABEL_NAMES = ("relevance", "label", "rel", "grade", "score", "gain")  #: of columns, ours first
 SUBTOPIC_NAMES = ("subtopic", "subtopic_id")
 
 #: The kinds of judgments: a label for each document, or one for each subtopic of a document.

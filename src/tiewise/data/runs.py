@@ -15,14 +15,14 @@ from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, po
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
-from tiewise.data.table import Table, pick_column
+from tiewise.data.table import LABEL_NAMES, RANK_NAMES, Table, find_name, pick_column
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SCORE_NAMES = ("score", "sim", "similarity", "relevance_score")  #: of columns, ours first
+SCORE_NAMES = ("score", "sim", "similarity", "relevance_score", "prediction", "logit", "probability", "prob")  #: of columns, ours first
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
 
@@ -183,10 +183,21 @@ class Run(Table):
         return built
 
     @classmethod
+    def _values(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Any:
+        """The scores; of ranks alone −rank."""
+        rank = find_name(names, RANK_NAMES)
+        if rank is None or find_name(names, cls.value_names) is not None:
+            return super()._values(names, fetch)
+        if find_name(names, LABEL_NAMES) is not None:
+            raise InputError(f"The run has ranks and labels, but no scores. It has: {', '.join(names)}.")
+        return -numbers(fetch(rank), "rank")
+
+    @classmethod
     def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
-        if "rank" not in names:
+        name = find_name(names, RANK_NAMES)
+        if name is None:
             return {}
-        rank = numbers(fetch(pick_column(cls, names, ("rank",))), "rank")
+        rank = numbers(fetch(pick_column(cls, names, [name])), "rank")
         is_whole = bool((np.abs(rank) < 2**53).all() and (rank == np.round(rank)).all())
         return {"rank": rank.astype(np.int64)} if is_whole else {}
 

@@ -6,6 +6,7 @@ broken.
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -42,11 +43,18 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 # The names of columns in data frames and Parquet files, ours first.
-QUERY_NAMES = ("query_id", "qid", "query", "q_id", "query-id", "topic", "topic_id", "queryid", "question_id")
+QUERY_NAMES = ("query_id", "qid", "q_id", "query-id", "topic_id", "queryid", "question_id", "query", "topic")
 DOC_NAMES = (
-    *("doc_id", "docno", "docid", "doc", "corpus_id", "corpus-id", "did", "pid", "item_id", "document_id"),
-    *("passage_id", "product_id"),
+    *("doc_id", "docno", "docid", "corpus_id", "corpus-id", "did", "d_id", "pid", "item_id", "document_id"),
+    *("passage_id", "product_id", "doc"),
 )
+RANK_NAMES = ("rank", "position")
+LABEL_NAMES = (
+    *("relevance", "label", "rel", "grade", "gain", "rating", "judgment", "judgement", "qrel", "relevance_label"),
+    *("relevance_grade", "is_relevant", "relevant", "score"),
+)
+#: Words of a name that ends in that of a usual column, and means something else: gold_doc_id, distance_score.
+OTHER_WORDS = frozenset({"dist", "distance", "label", "gold", "true", "human", "positive", "negative", "target"})
 
 
 class Row(NamedTuple):
@@ -175,8 +183,13 @@ class Table:
     @classmethod
     def _from_named(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Self:
         """A table from columns by name, which `fetch` gives."""
-        chosen = [pick_column(cls, names, known) for known in (QUERY_NAMES, DOC_NAMES, cls.value_names)]
-        return cls.from_columns(*map(fetch, chosen), **cls._optional_columns(names, fetch))
+        query, doc = (fetch(pick_column(cls, names, known)) for known in (QUERY_NAMES, DOC_NAMES))
+        return cls.from_columns(query, doc, cls._values(names, fetch), **cls._optional_columns(names, fetch))
+
+    @classmethod
+    def _values(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Any:
+        """The column of numbers."""
+        return fetch(pick_column(cls, names, cls.value_names))
 
     @classmethod
     def _optional_columns(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> dict[str, Any]:
@@ -192,8 +205,11 @@ class Table:
         rows = list(rows)
         if rows and isinstance(rows[0], Mapping):
             return cls._from_named(*mapped_rows(rows))
+        if (fields := row_fields(rows)) is not None:
+            named = dict(zip(fields, zip(*rows, strict=True), strict=True))
+            return cls._from_named(list(fields), lambda name: list(named[name]))
         columns = list(zip(*rows, strict=False))
-        if columns and len(columns) != 3 and (len(columns) < 3 or not hasattr(rows[0], "_fields")):
+        if columns and len(columns) != 3:
             raise InputError(f"The rows have {len(columns)} values. Give (query, document, {cls.value_names[0]}).")
         queries, docs, values = columns[:3] if columns else ((), (), ())
         return cls.from_columns(list(queries), list(docs), list(values))
@@ -337,6 +353,13 @@ class Table:
         return replace(self, offsets=offsets, documents=documents, value=value, **optional, **fields)
 
 
+def row_fields(rows: Sequence[Any]) -> Sequence[str] | None:
+    """The names of the values of named tuples, if they name a query and a document."""
+    fields = getattr(rows[0], "_fields", None) if rows else None
+    known = fields and find_name(fields, QUERY_NAMES) and find_name(fields, DOC_NAMES)
+    return fields if known and all(getattr(row, "_fields", None) == fields for row in rows) else None
+
+
 def mapped_rows(rows: list[Any]) -> tuple[list[str], Callable[[str], Any]]:
     """The names of the columns of rows that are mappings, and a function that fetches one of them."""
 
@@ -410,14 +433,40 @@ def swapped_message(cls: type[Table], evidence: str = "") -> str:
     return f"{found}{evidence and f' ({evidence})'}, not {expected}. Where both are given, qrels come first{option}."
 
 
-def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
-    """The first of the names that is a column."""
+def find_name(columns: Iterable[str], names: Sequence[str]) -> str | None:
+    """The column that has the first of the names that is there, None if there is none.
+
+    Names that differ only in case, blanks, ``_`` and ``-`` count as well; else the only column that ends in the first.
+
+    >>> find_name(["QueryId", "bm25_score"], ["query_id"]), find_name(["QueryId", "bm25_score"], ["score"])
+    ('QueryId', 'bm25_score')
+    """
     columns = list(columns)
-    for name in names:
-        if columns.count(name) > 1:
-            raise InputError(f"The {cls.noun} has two columns '{name}'. Keep one of them.")
-        if name in columns:
-            return name
+    if (exact := next((name for name in names if name in columns), None)) is not None:
+        return exact
+    folded = [fold_name(name) for name in columns]
+    for name in map(fold_name, names):
+        if name in folded:
+            return columns[folded.index(name)]
+    last = fold_name(names[0])
+    ending = [name for name, text in zip(columns, folded, strict=True) if text.endswith(last) and last != "relevance"]
+    is_other = len(ending) != 1 or not OTHER_WORDS.isdisjoint(re.split(r"[\s_-]", ending[0].lower()))
+    return None if is_other else ending[0]
+
+
+def fold_name(name: str) -> str:
+    """The name of a column without what people write differently: "Query ID" is queryid."""
+    return re.sub(r"[\s_-]+", "", name).lower()
+
+
+def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) -> str:
+    """The column with one of the names, the first that is there: see `find_name`."""
+    columns = list(columns)
+    name = find_name(columns, names)
+    if name is not None and columns.count(name) > 1:
+        raise InputError(f"The {cls.noun} has two columns '{name}'. Keep one of them.")
+    if name is not None:
+        return name
     raise InputError(
         f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
         f"It has: {', '.join(columns) or 'none'}."

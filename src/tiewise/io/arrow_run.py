@@ -14,7 +14,7 @@ import numpy as np
 from tiewise.data.columns import Floats
 from tiewise.data.runs import SCORE_NAMES, Run, Trend
 from tiewise.data.source import Source
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, pick_column
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, RANK_NAMES, find_name, pick_column
 from tiewise.errors import InputError
 from tiewise.io import streaming
 from tiewise.io.compression import Reread
@@ -39,7 +39,7 @@ class ArrowRun(StreamedRun):
         read: Callable[[], Run],
         file: Reread | None = None,
     ):
-        self._has_ranks = "rank" in names
+        self._has_ranks = find_name(names, RANK_NAMES) is not None
         self._names = [pick_column(Run, names, known) for known in NAMES]
         self._threads = 1 if rows <= streaming.SMALL else streaming.THREADS
         self._batches, self._file, self._read_rows = batches, file, read
@@ -52,7 +52,7 @@ class ArrowRun(StreamedRun):
         if arrow is None:
             return None
         names = list(frame.column_names if isinstance(frame, arrow.Table) else getattr(frame, "columns", []))
-        if not names or not all(isinstance(name, str) for name in names):
+        if not names or not all(isinstance(name, str) for name in names) or find_name(names, SCORE_NAMES) is None:
             return None
         chosen = [pick_column(Run, names, known) for known in NAMES]
         try:
@@ -64,8 +64,8 @@ class ArrowRun(StreamedRun):
         )
 
     @classmethod
-    def of_parquet(cls, path: str) -> ArrowRun:
-        """A run in a Parquet file."""
+    def of_parquet(cls, path: str) -> ArrowRun | None:
+        """A run in a Parquet file; None if it has no scores, but perhaps ranks."""
         parquet, file = need("pyarrow.parquet", "Parquet", "arrow"), Reread(path)
 
         def batches(names: list[str]) -> Iterator[Any]:
@@ -77,6 +77,8 @@ class ArrowRun(StreamedRun):
         with parquet_errors():
             meta = parquet.read_metadata(path)
             names = meta.schema.to_arrow_schema().names
+        if find_name(names, SCORE_NAMES) is None:
+            return None
         return cls(names, meta.num_rows, batches, lambda: read_run(path, format="parquet"), file)
 
     @property

@@ -16,6 +16,8 @@ from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
 from tiewise.errors import InputError
 from tiewise.io.compression import HEAD
 from tiewise.io.text_columns import (
+    QUOTED,
+    SEPARATORS,
     ColumnOrder,
     check_labels,
     check_names,
@@ -274,7 +276,7 @@ def _find_layout(
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:
     """Whether a line is one of TREC's between blanks, or has the three columns of judgments."""
-    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in ("\t", ",", ";", "|")):
+    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in (*SEPARATORS[:-1], *QUOTED)):
         return False
     if cls is Qrels:
         return len(words) in (3, 4, 6) and line.count(b",") < 2

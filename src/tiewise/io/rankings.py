@@ -7,7 +7,7 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from itertools import pairwise
@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tiewise.data.runs import Run
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, RANK_NAMES, Table, find_name
 from tiewise.errors import InputError
 from tiewise.io.search_responses import (
     DISTANCE_NAMES,
@@ -221,12 +221,16 @@ def is_row(cls: type[Table], item: Any) -> bool:
     """
     if not isinstance(item, Mapping):
         return False
-    picked = [next((item[name] for name in names if name in item), None) for names in _row_names(cls)]
+    picked = [item.get(name) for name in _row_names(cls, item)]
     return all(is_id(one) or is_score(one) for one in picked)
 
 
-def _row_names(cls: type[Table]) -> tuple[Sequence[str], ...]:
-    return QUERY_NAMES, DOC_NAMES, cls.value_names
+def _row_names(cls: type[Table], names: Iterable[Any]) -> list[str | None]:
+    """The names of the query, the document and the number of a row, None for what it has not."""
+    names = [name for name in names if isinstance(name, str)]
+    numbers = (cls.value_names, RANK_NAMES) if cls is Run else (cls.value_names,)
+    number = next((found for known in numbers if (found := find_name(names, known)) is not None), None)
+    return [find_name(names, QUERY_NAMES), find_name(names, DOC_NAMES), number]
 
 
 def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any, Any]] | None:
@@ -237,7 +241,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     """
     if "columns" in table and "data" in table and isinstance(table["data"], list):  # pandas, orient="split"
         return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
-    if len(table) > 100 or any(table.keys().isdisjoint(names) for names in _row_names(cls)):
+    if len(table) > 100 or None in _row_names(cls, table):
         return None
     columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):

@@ -71,7 +71,9 @@ def _file_source(path: str, format: str | None) -> RunSource:
             return FileRun(path, format, stream)
     if family == "parquet" and not stream.compressed:
         with prefix_errors(path):
-            return ArrowRun.of_parquet(path)
+            table = ArrowRun.of_parquet(path)
+        if table is not None:
+            return table
     return MemoryRun(read_run(path, format=format))
 
 
@@ -139,8 +141,8 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -
 def _refuse_arrays(cls: type[Table], given: Any, **kind: Any) -> Any:
     """Raise for scores or labels without ids."""
     raise InputError(
-        f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. Arrays of scores and labels "
-        "go to tw.evaluate_scores(scores, labels, measures)."
+        f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. {_shapes(cls)} Arrays of "
+        "scores and labels go to tw.evaluate_scores(scores, labels, measures)."
     )
 
 
@@ -156,11 +158,13 @@ def _are_numbers(given: Any) -> bool:
 
 
 def _unknown_type(cls: type[Table], given: Any) -> InputError:
+    return InputError(f"An object of type {type(given).__name__} is not {_expected(cls)}. {_shapes(cls)}")
+
+
+def _shapes(cls: type[Table]) -> str:
     number = cls.value_names[0]
-    return InputError(
-        f"An object of type {type(given).__name__} is not {_expected(cls)}. Give a path, "
-        f"{{query: {{document: {number}}}}}, a data frame, or rows of (query, document, {number})."
-    )
+    shapes = f"{{query: {{document: {number}}}}}, a data frame, or rows of (query, document, {number})"
+    return f"Give a path, {shapes}."
 
 
 def _expected(cls: type[Table]) -> str:
@@ -225,8 +229,30 @@ def _is_listing(given: Any) -> bool:
     return isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray))
 
 
+def _as_mapping(row: Any) -> Any:
+    """The attributes of an object, such as a data class, if they name a query and a document; others unchanged."""
+    if isinstance(row, (tuple, list, str, Mapping)) or not hasattr(row, "__dict__"):
+        return row
+    names = [name for name in vars(row) if isinstance(name, str)]
+    return vars(row) if find_name(names, QUERY_NAMES) and find_name(names, DOC_NAMES) else row
+
+
+def _is_ranking(given: Any) -> bool:
+    return isinstance(given, (Mapping, list, AbstractSet))
+
+
+def _from_pairs(cls: type[AnyTable], pairs: list[tuple[Any, Any]]) -> AnyTable:
+    """A table from queries with their rankings, such as the items of a dictionary."""
+    queries = [query for query, _ in pairs]
+    if twice := next((query for place, query in enumerate(queries[1:], 1) if query == queries[place - 1]), None):
+        raise InputError(f"query {twice!r} appears twice in the {cls.noun}. Keep one.")
+    return _from_mapping(cls, dict(pairs))
+
+
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
-    rows = list(given)
+    rows = [_as_mapping(row) for row in given]
+    if rows and all(isinstance(row, tuple) and len(row) == 2 and _is_ranking(row[1]) for row in rows):
+        return _from_pairs(cls, rows)
     if (table := table_of_batch(cls, rows)) is not None:
         return table
     if rows and isinstance(rows[0], Mapping) and not is_row(cls, rows[0]) and find_list(rows[0]) is not None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,10 +20,11 @@ from itertools import pairwise
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, RANK_NAMES, Table, find_name, swapped_message
 from tiewise.errors import InputError
 
 SEPARATORS = ("\t", ",", ";", "|", "")  # the empty one: blanks
+QUOTED = ('\t"', ' "')  # tabs and blanks between cells in quotation marks, which must have a header in them
 SEPARATOR_NAMES = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars", "": "blanks"}
 MAX_LABEL = 10  # whole scores up to it may be labels
 MIN_STEPS = 4  # numbers that count up by as many steps are ranks, not labels
@@ -74,7 +76,7 @@ def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[Row, int]
     if separator == "\t":
         rows = csv.reader(lines, delimiter=separator, quoting=csv.QUOTE_NONE)
     else:
-        rows = csv.reader(lines, delimiter=separator, strict=True, skipinitialspace=True)
+        rows = csv.reader(lines, delimiter=separator[0], strict=True, skipinitialspace=True)
     for row in rows:
         yield [cell.strip() for cell in row], rows.line_num
 
@@ -102,8 +104,8 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
     """
     parts = _parts(sample)
     for separator, rows in parts.items():
-        if (names := [*map(_column_name, rows[0])]) and names_columns(names):
-            return _order_of_names(cls, names, rows[1:], separator, where)
+        if names_columns(rows[0]):
+            return _order_of_names(cls, rows[0], rows[1:], separator, where)
     parts = {separator: rows for separator, rows in parts.items() if len(rows[0]) <= MAX_WIDTH}
     if not parts:
         return None
@@ -162,66 +164,78 @@ def check_names(cls: type[Table], names: str) -> tuple[str, ...]:
 
 
 def _role(cls: type[Table], name: str) -> str:
-    if name in (*QUERY_NAMES, "query"):
+    if find_name([name], QUERY_NAMES):
         return "query"
-    if name in (*DOC_NAMES, "document"):
+    if find_name([name], HEADER_DOC_NAMES):
         return "document"
-    if name == "rank":
+    if name in RANK_NAMES:
         return "rank" if cls is Run else ""
-    return ("score" if cls is Run else "label") if name in cls.value_names else ""
+    return ("score" if cls is Run else "label") if find_name([name], cls.value_names) else ""
 
 
 def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
-    """The first rows, by each separator that divides them; with `equal`, into the same number of columns from 3 on."""
+    """The first rows, by each separator that divides them; with `equal`, into the same number of columns from 3 on.
+
+    Where a header has a name less than the rows, as of R and of printed data frames, their numbers are an index.
+    """
     lines = sample.decode(*ENCODING).split("\n")
     lines = [f"{line}\n" for line in lines if line.strip() and not line.lstrip().startswith("#")][:MAX_ROWS]
     found = {}
-    for separator in SEPARATORS:
+    for separator in (*SEPARATORS, *(QUOTED if lines and lines[0].count('"') > 4 else ())):
         rows: list[Row] = []
         with suppress(csv.Error):  # a quotation mark that is none, which is reported when the file is read
             rows.extend(row for row, _ in split_rows(lines, separator))
-        if not rows or len(rows[0]) < 3:
+        if not rows or len(rows[0]) < 3 or (separator in QUOTED and not names_columns(rows[0])):
             continue
+        if _has_index(rows):
+            rows[0] = ["", *rows[0]]
         regular = [row for row in rows if len(row) == len(rows[0])]
         if not equal or len(regular) >= MOST * len(rows) or names_columns(rows[0]):
             found[separator] = regular
     return found
 
 
+def _has_index(rows: list[Row]) -> bool:
+    """Whether all rows have a cell more than a header, and it counts up."""
+    if len(rows) < 2 or any(len(row) != len(rows[0]) + 1 for row in rows[1:]) or not names_columns(rows[0]):
+        return False
+    index = [row[0] for row in rows[1:]]
+    return any(index == [str(start + place) for place in range(len(index))] for start in (0, 1))
+
+
 def names_columns(cells: Sequence[str]) -> bool:
     """Whether cells are a header: they name a query and a document column, and none is a number."""
-    names = {*map(_column_name, cells)}
-    known = not names.isdisjoint(QUERY_NAMES) and not names.isdisjoint(HEADER_DOC_NAMES)
-    return known and not any(map(is_number, cells))
-
-
-def _column_name(cell: str) -> str:
-    """A cell of a header as the names are spelled: "Query ID" is query_id."""
-    return re.sub(r"\s+", "_", cell.strip().lower())
+    if any(map(is_number, cells)):
+        return False
+    return find_name(cells, QUERY_NAMES) is not None and find_name(cells, HEADER_DOC_NAMES) is not None
 
 
 def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separator: str, where: str) -> ColumnOrder:
     """The columns that a header names: of several names for one thing the first, as in data frames."""
     wanted = {"query": QUERY_NAMES, "document": HEADER_DOC_NAMES, "number": cls.value_names}
     if cls is Run:
-        wanted["rank"] = ("rank",)
+        wanted["rank"] = RANK_NAMES
     chosen = {}
     for role, known in wanted.items():
-        name = next((name for name in known if name in names), None)
+        name = find_name(names, known)
         if name is not None:
             if names.count(name) > 1:
                 raise InputError(f"{where}: two columns are called {name!r}. {_advice(cls, names)}")
             chosen[role] = names.index(name)
     other: type[Table] = Qrels if cls is Run else Run
-    other_name = next((name for name in other.value_names if name in names and name not in cls.value_names), None)
+    other_name = find_name(names, [name for name in other.value_names if name not in cls.value_names])
     if "number" not in chosen and other_name is not None:
+        if rows and (cls is Run) != _may_be_labels(rows, names.index(other_name)):
+            noun, others = ("score", "qrels") if cls is Run else ("label", "runs")
+            found = f"the header names no {noun}, but {other_name!r}, as {others} have"
+            raise InputError(f"{where}: {found}. If it is one: {_advice(cls, names)}")
         raise InputError(f"{where}: looks like {swapped_message(cls, f'column {other_name!r}')}")
     if cls is Run and "number" in chosen and is_beir_header(names) and _may_be_labels(rows, chosen["number"]):
         raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")
     if "number" not in chosen and "rank" not in chosen:
         found = ", ".join(map(repr, names))
-        known_names = ", ".join(cls.value_names)
-        if any("dist" in name for name in names):
+        known_names = ", ".join(cls.value_names[:4])
+        if any("dist" in name.lower() for name in names):
             raise InputError(f"{where}: the header names no score, but {found}. Of a distance, the score is -distance.")
         raise InputError(
             f"{where}: the header names no {cls.value_names[0]} ({known_names}), but {found}. {_advice(cls, names)}"
@@ -230,7 +244,8 @@ def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separat
     for role, place in chosen.items():
         roles[place] = ("score" if cls is Run else "label") if role == "number" else role
     order = ColumnOrder(tuple(roles), separator, has_header=True)
-    if cls is Qrels and rows and {*map(len, rows)} == {len(names)}:
+    is_score = "number" in chosen and names[chosen["number"]].lower() == "score"
+    if cls is Qrels and is_score and rows and {*map(len, rows)} == {len(names)}:
         _refuse_scores(rows, order, where)
     return order
 
@@ -292,11 +307,19 @@ def _rises(rows: list[Row]) -> bool:
 
 
 def _counts_up(rows: list[Row], roles: Sequence[str]) -> bool:
-    """Whether the ranks of each query are 1, 2, 3 …"""
-    rank = roles.index("rank")
-    found = [row for row in rows if INTEGER.fullmatch(row[rank])]
-    lists = _lists(found, roles.index("query"), rank).values()
-    return len(found) == len(rows) and all(values == [*range(1, len(values) + 1)] for values in lists)
+    """Whether the ranks of each query are 1, 2, 3 …, or 0, 1, 2 …: few of these, without scores, may be labels."""
+    query, rank = roles.index("query"), roles.index("rank")
+    if _counts_from(1, rows, query, rank):
+        return True
+    longest = max(Counter(row[query] for row in rows).values())
+    return ("score" in roles or longest > MIN_STEPS) and _counts_from(0, rows, query, rank)
+
+
+def _counts_from(first: int, rows: list[Row], query: int, rank: int) -> bool:
+    """Whether whole numbers count up in each query."""
+    if not all(INTEGER.fullmatch(row[rank]) for row in rows):
+        return False
+    return all(values == [*range(first, first + len(values))] for values in _lists(rows, query, rank).values())
 
 
 def _may_be_labels(rows: list[Row], number: int) -> bool:
@@ -312,7 +335,7 @@ def _fits_scores(rows: list[Row], roles: Sequence[str]) -> bool:
 
 def _fits_ranks(rows: list[Row], roles: Sequence[str]) -> bool:
     """Whether ranks count up, and beyond 1: labels of one relevant document for each query are all 1."""
-    has_second = any(row[roles.index("rank")] != "1" for row in rows)
+    has_second = len({row[roles.index("rank")] for row in rows}) > 1
     return has_second and _holds_ids(rows, roles) and _counts_up(rows, roles)
 
 
@@ -446,7 +469,10 @@ def _explain(cls: type[Table], parts: dict[str, list[Row]], fitting: list[Column
         problem = f"fit no {cls.noun} in exactly one way"
         if cls is Run and len(rows[0]) == 3 and _may_be_labels(rows, 2):
             problem = "may be a run or judgments"
-        if cls is Run and len(rows[0]) == 3 and _rises(rows):
+        if cls is Run and len(rows[0]) == 3 and _counts_from(0, rows, 0, -1):
+            problem += " (ranks from 0?)"
+            fitting = [ColumnOrder(("query", "document", "rank"), separator)]
+        elif cls is Run and len(rows[0]) == 3 and _rises(rows):
             problem += ", and the numbers rise, as distances do (write these with a minus)"
         if any(map(DECIMAL_COMMA.fullmatch, rows[0])):
             problem += " (write numbers with a decimal point)"
@@ -467,10 +493,18 @@ def _spell(role: str) -> str:
 def _advice(cls: type[Table], cells: Sequence[str], fitting: Sequence[ColumnOrder] = ()) -> str:
     """The option that names the columns, for as many columns."""
     number = "score" if cls is Run else "label"
+    if names_columns(cells):
+        known = {find_name(cells, QUERY_NAMES): "query", find_name(cells, HEADER_DOC_NAMES): "doc"}
+        roles = [known.get(name, "-") for name in cells]
+        roles[next((place for place, role in enumerate(roles) if role == "-"), -1)] = number
+        return _say_columns(cls, ",".join(roles))
     usual = {3: f"query,doc,{number}", 4: "query,doc,rank,score", 5: "query,-,doc,rank,score"}
     usual |= {} if cls is Run else {4: "query,-,doc,label"}
     default = usual.get(len(cells), ",".join(["query", "doc", number, *["-"] * (len(cells) - 3)]))
-    names = ",".join(_spell(role) for role in fitting[0].roles) if fitting else default
+    return _say_columns(cls, ",".join(_spell(role) for role in fitting[0].roles) if fitting else default)
+
+
+def _say_columns(cls: type[Table], names: str) -> str:
     option = f"--input-columns {names}" if cls is Run else f"--qrels-format columns:{names}"
     python = f"input_columns='{names}'" if cls is Run else f"format='columns:{names}'"
     return f"Say which columns these are: {option} (in Python, {python})."
