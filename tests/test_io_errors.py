@@ -244,7 +244,7 @@ def test_files_with_no_rows(read: Reader) -> None:
 
 
 def test_formats_that_do_not_exist() -> None:
-    names = "trec, msmarco, beir, columns, json, mteb, sentence-transformers, reranker, rankings, rows, parquet"
+    names = "trec, msmarco, beir, columns, json, mteb, sentence-transformers, reranker, rankings, rows, parquet, arrow"
     assert complaint(read_run, GOOD, format="xml") == (
         f"Unknown format 'xml'. Use one of {names}, or none to have it recognised."
     )

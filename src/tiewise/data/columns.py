@@ -305,8 +305,9 @@ def _number_problem(value: object, where: str, what: str) -> str | None:
     try:
         number = float("text" if isinstance(value, (str, bytes)) else value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
-        text = "text, " if isinstance(value, (str, bytes)) and _is_number(value) else ""
-        return f"{where}: {what} {value!r} is {text}not a number."
+        if isinstance(value, (str, bytes)) and _is_number(value):
+            return f"{where}: {what} {value!r} is text, not a number. Convert the {what}s: float({what})."
+        return f"{where}: {what} {value!r} is not a number."
     except OverflowError:
         number = math.inf
     if isinstance(value, (int, np.integer)) and (math.isinf(number) or int(number) != int(value)):

@@ -22,7 +22,16 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SCORE_NAMES = ("score", "sim", "similarity", "relevance_score", "prediction", "logit", "probability", "prob")  #: of columns, ours first
+SCORE_NAMES = (
+    "score",
+    "sim",
+    "similarity",
+    "relevance_score",
+    "prediction",
+    "logit",
+    "probability",
+    "prob",
+)  #: of columns, ours first
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
 

@@ -52,7 +52,7 @@ class ArrowRun(StreamedRun):
         if arrow is None:
             return None
         names = list(frame.column_names if isinstance(frame, arrow.Table) else getattr(frame, "columns", []))
-        if not names or not all(isinstance(name, str) for name in names) or find_name(names, SCORE_NAMES) is None:
+        if not names or not all(isinstance(name, str) for name in names) or not _has_columns(names):
             return None
         chosen = [pick_column(Run, names, known) for known in NAMES]
         try:
@@ -65,7 +65,7 @@ class ArrowRun(StreamedRun):
 
     @classmethod
     def of_parquet(cls, path: str) -> ArrowRun | None:
-        """A run in a Parquet file; None if it has no scores, but perhaps ranks."""
+        """A run in a Parquet file; None if `Run` must read it."""
         parquet, file = need("pyarrow.parquet", "Parquet", "arrow"), Reread(path)
 
         def batches(names: list[str]) -> Iterator[Any]:
@@ -77,7 +77,7 @@ class ArrowRun(StreamedRun):
         with parquet_errors():
             meta = parquet.read_metadata(path)
             names = meta.schema.to_arrow_schema().names
-        if find_name(names, SCORE_NAMES) is None:
+        if not _has_columns(names):
             return None
         return cls(names, meta.num_rows, batches, lambda: read_run(path, format="parquet"), file)
 
@@ -117,6 +117,11 @@ class ArrowRun(StreamedRun):
                 pending, n_rows = [last._replace(first=cut)], last.last - cut
         if pending:
             yield pending
+
+
+def _has_columns(names: Sequence[str]) -> bool:
+    """Whether there are a query, a document and a score in each row."""
+    return all(find_name(names, known) is not None for known in NAMES)
 
 
 class _Rows(NamedTuple):

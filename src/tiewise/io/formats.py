@@ -50,7 +50,9 @@ FORMATS = {
     "rankings": Format("documents"),
     "rows": Format("documents"),
     "parquet": Format("parquet"),
+    "arrow": Format("arrow"),
 }
+ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # a file, also called Feather, and a stream
 BOM = b"\xef\xbb\xbf"
 SAMPLE = HEAD  # bytes from the first row on that show which column is which
 MAX_COLUMNS = 100  # more columns of a malformed line are not counted
@@ -170,6 +172,8 @@ def detect_family(format: str | None, head: bytes, name: str) -> str:
         return FORMATS[format].family
     if head.startswith(b"PAR1"):
         return "parquet"
+    if head.startswith(ARROW):
+        return "arrow"
     if head.startswith(b"\x04\x22\x4d\x18"):  # of ranx
         raise InputError(f"{name}: is compressed with lz4, which is not read. Decompress it: lz4 -d FILE")
     wide = "UTF-32" if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "UTF-16"

@@ -7,14 +7,23 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from tiewise.data.columns import frame_columns
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
-from tiewise.data.table import QUERY_NAMES, Table, swapped_message
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, find_name, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.batch_requests import is_batch_line, name_requests
-from tiewise.io.rankings import as_table, is_row, read_ranking, rows_of_columns, table_of_batch
+from tiewise.io.rankings import (
+    as_table,
+    is_row,
+    parse_number,
+    read_ranking,
+    row_names,
+    rows_of_columns,
+    table_of_batch,
+)
 from tiewise.io.reranker_responses import (
     BARE,
     EXPECTED,
@@ -24,7 +33,7 @@ from tiewise.io.reranker_responses import (
     is_scored_part,
     read_response,
 )
-from tiewise.io.search_responses import find_list, find_query, is_id, is_score
+from tiewise.io.search_responses import find_list, find_query, find_relevant, is_id, is_score
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
@@ -32,11 +41,13 @@ RANKING = '{"query_id": …, "candidates": [{"docid": …, "score": …}, …]}'
 PREDICTION = '{"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}'
 # Only a number with such an exponent or as many digits can overflow; checking each number takes time.
 HUGE = re.compile(r"[eE]\+?\d{3}|\d{200}")
+TEXT = re.compile(rb':\s*"')  # a value that is text, perhaps a number
 BLANK = re.compile(r"[ \t\r\n]*")
 MAX_PROBLEMS = 10
 VALUE_BYTES = 100  # of memory, for a JSON value and its place in a list or an object
 TYPE_NAMES = {list: "list", str: "text", bool: "boolean", type(None): "null"}
 
+AnyTable = TypeVar("AnyTable", bound=Table)
 Value = tuple[Any, str]  # a JSON value, and where it begins: the name of the file and the line
 
 
@@ -53,6 +64,8 @@ def read_document(
     format, table = _find_table(cls, _parse_values(data, name), format, part, name)
     if isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
         _refuse_booleans(table, name)
+    if not isinstance(table, Table) and TEXT.search(data):
+        table = _parse_numbers(cls, table)
     return format, table
 
 
@@ -71,6 +84,9 @@ def _find_table(
     if not values:
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
+    if len(values) == 1 and isinstance(document, dict) and format in (None, "json", "rows"):
+        document = _unwrap(cls, document, name)
+        values = [(document, values[0][1])]
     if isinstance(document, list) and len(values) == 1:  # all queries in one list
         if format is None and document and all(map(_is_plain_row, document)):
             return "rows", document
@@ -137,6 +153,43 @@ def _unwrap_table(cls: type[Table], document: dict[str, Any]) -> Mapping[Any, An
     return document
 
 
+def _unwrap(cls: type[Table], document: dict[str, Any], name: str) -> Any:
+    """The rows or the table of a run that an object holds beside other things; others unchanged."""
+    if any(reader.matches(document) for reader in LIST_READERS.values()):
+        return document
+    rows = [one for one in document.values() if isinstance(one, list) and one and all(is_row(cls, row) for row in one)]
+    if len(rows) == 1:
+        return rows[0]
+    if document and all(is_row(cls, row) for row in document.values()):  # pandas, orient="index"
+        return [*document.values()]
+    tables = [one for one in WRAPPERS if _holds_rankings(document.get(one))]
+    if cls.noun in tables:
+        return document[cls.noun]
+    if len(tables) > 1:
+        raise InputError(f"{name}: holds {' and '.join(map(repr, tables))}. Give one of them, as {SHAPE}.")
+    return document[tables[0]] if tables else document
+
+
+def _holds_rankings(value: Any) -> bool:
+    """Whether a value has a ranking for each query, and is none itself."""
+    if not isinstance(value, dict) or not value or find_list(value) is not None:
+        return False
+    return all(isinstance(one, (dict, list)) for one in value.values())
+
+
+def _parse_numbers(cls: type[Table], table: Mapping[Any, Any] | list[Any]) -> Mapping[Any, Any] | list[Any]:
+    """The same with numbers that are written as text, such as NumPy's scalars by ``json.dumps(run, default=str)``."""
+    if isinstance(table, Mapping):
+        return {
+            query: {doc: parse_number(number) for doc, number in docs.items()} if isinstance(docs, Mapping) else docs
+            for query, docs in table.items()
+        }
+    if not table or not isinstance(table[0], Mapping):
+        return [[*row[:2], parse_number(row[2])] for row in table]
+    number = row_names(cls, table[0])[2]
+    return [{**row, number: parse_number(row[number])} if number in row else row for row in table]
+
+
 def _is_plain_row(row: Any) -> bool:
     """Whether a value is a row without names: three values, not three hits."""
     return isinstance(row, list) and len(row) == 3 and not any(isinstance(cell, (dict, list)) for cell in row)
@@ -173,7 +226,9 @@ def _is_prediction(value: Any) -> bool:
 
 
 def _is_ranking(value: Any) -> bool:
-    return isinstance(value, dict) and find_query(value) is not None and find_list(value) is not None
+    if not isinstance(value, dict) or find_query(value) is None:
+        return False
+    return find_list(value) is not None or find_relevant(value) is not None
 
 
 def _read_ranking(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, Mapping[Any, Any]]:
@@ -238,6 +293,8 @@ def _read_named_table(cls: type[Table], value: Any) -> tuple[Any, Mapping[Any, A
     return found
 
 
+#: What an object that holds more than a run or judgments calls them.
+WRAPPERS = ("run", "qrels", "results", "predictions", "rankings", "retrieved", "scores", "data", "relevance", "labels")
 #: Where a line may have ``{document: number}`` beside its query.
 TABLE_NAMES = ("docs", "documents", "results", "scores", "ranking", "run", "retrieved", "qrels", "relevance", "labels")
 TABLE = '{"query_id": …, "docs": {document: number}}'
@@ -265,6 +322,35 @@ def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, me
         raise InputError(*problems[:MAX_PROBLEMS], *([f"… and {more} more problems."] if more > 0 else []))
     reader.check(table, [value for value, _ in values], values[0][1].rpartition(":")[0] or values[0][1])
     return table
+
+
+def read_ranked_rows(cls: type[Table], rows: list[Any]) -> Mapping[Any, Any] | None:
+    """The table of a list with the ranking of a query in each item, None for other lists."""
+    if not rows or not isinstance(rows[0], Mapping) or is_row(cls, rows[0]) or not _is_ranking(rows[0]):
+        return None
+    places = [f"item {place}" for place in range(len(rows))]
+    return read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"])
+
+
+def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:
+    """The table in a data frame, which may have a ranking in each row: a list of ids and a list of scores."""
+    is_read_once = hasattr(frame, "collect") or not hasattr(frame, "columns")  # lazy, or a stream
+    names: list[Any] = [] if is_read_once else list(getattr(frame, "column_names", frame.columns))
+    if not names or not all(isinstance(name, str) for name in names):
+        return cls.from_frame(frame, **kind)
+    if find_name(names, QUERY_NAMES) is None or find_name(names, DOC_NAMES) is not None:
+        return cls.from_frame(frame, **kind)
+    _, fetch = frame_columns(frame)
+    columns = {name: _as_list(fetch(name)) for name in names}
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rankings = read_ranked_rows(cls, rows)
+    return cls.from_frame(frame, **kind) if rankings is None else cls.from_dict(rankings)
+
+
+def _as_list(column: Any) -> list[Any]:
+    if hasattr(column, "to_pylist"):
+        return column.to_pylist()
+    return [one.tolist() if hasattr(one, "tolist") else one for one in column]
 
 
 def _select_part(document: Mapping[str, Any], part: str, name: str) -> Mapping[Any, Any]:

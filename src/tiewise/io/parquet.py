@@ -1,4 +1,4 @@
-"""Parquet: a table with a column of queries, of documents and of numbers."""
+"""Parquet and Arrow's own files: a table with a column of queries, of documents and of numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tiewise.results.optional import need
 
 
 @contextmanager
-def parquet_errors() -> Iterator[None]:
+def parquet_errors(format: str = "Parquet") -> Iterator[None]:
     """Turn whatever Arrow raises for a missing or damaged file into an `InputError`.
 
     >>> with parquet_errors():
@@ -27,7 +27,7 @@ def parquet_errors() -> Iterator[None]:
         raise InputError("there is no such file.") from None
     except Exception as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].rstrip(". :")
-        raise InputError(f"is not readable as Parquet ({reason}).") from None
+        raise InputError(f"is not readable as {format} ({reason}).") from None
 
 
 class ParquetFrame:
@@ -43,6 +43,21 @@ class ParquetFrame:
     def __getitem__(self, column: str) -> Any:
         with parquet_errors():
             return self._file.read(columns=[column]).column(0)
+
+
+class ArrowFrame:
+    """A file or a stream of Arrow as a data frame."""
+
+    def __init__(self, data: bytes):
+        arrow = need("pyarrow", "Arrow", "arrow")
+        with parquet_errors("Arrow"):
+            source = arrow.BufferReader(data)
+            opened = arrow.ipc.open_file(source) if data.startswith(b"ARROW1") else arrow.ipc.open_stream(source)
+            self._table = opened.read_all()
+        self.columns: list[str] = self._table.column_names
+
+    def __getitem__(self, column: str) -> Any:
+        return self._table.column(column)
 
 
 def parquet_bytes(columns: Mapping[str, Any]) -> bytes:

@@ -30,6 +30,7 @@ from tiewise.io.search_responses import (
     check_lists,
     find_batch,
     find_list,
+    find_relevant,
     has_attributes,
     is_id,
     is_score,
@@ -87,6 +88,10 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
     """
     given, is_ordered = unwrap(given), False
     if isinstance(given, Mapping):
+        if (relevant := find_relevant(given)) is not None:
+            if cls is Run:
+                raise ValueError("has relevant documents, but no ranking. Judgments are no run.")
+            return dict.fromkeys(relevant, 1)
         located = find_list(given)
         if located is None:
             return given
@@ -161,24 +166,27 @@ def _sign(metric: str) -> int:
 
 def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: str) -> tuple[Any, Any, str]:
     nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
+    if not nested and not any(is_id(item.get(name)) for name in ID_NAMES) and isinstance(item.get("metadata"), Mapping):
+        nested = item["metadata"]  # of LangChain
     # A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
     ids = (
         one[name] for names in (DOC_NAMES, ID_NAMES) for one in (item, nested) for name in names if is_id(one.get(name))
     )
     doc = next(ids, None)
     if doc is None:
-        raise ValueError(f"a result has no id of its document. It has: {_list_names(item)}.")
+        advice = " Of a reranker, write lines with query_id, doc_ids and its response." if "index" in item else ""
+        raise ValueError(f"a result has no id of its document. It has: {_list_names(item)}.{advice}")
     distance = next((str(name) for name in item if "distance" in str(name).lower()), None) if cls is Run else None
     names = SCORE_NAMES if cls is Run else LABEL_NAMES
     for one in (item, nested) if distance is None else (item,):
         name = next((name for name in names if name in one), None)
         if name is not None and not (distance == "distance" and item.get("score") == item["distance"]):  # Milvus
-            return doc, _check_number(doc, name, _parse(one[name])) * (_sign(metric) if cls is Run else 1), name
+            return doc, _check_number(doc, name, parse_number(one[name])) * (_sign(metric) if cls is Run else 1), name
     if cls is Run and (name := next((name for name in DISTANCE_NAMES if name in item), None)) is not None:
-        return doc, -_check_number(doc, name, _parse(item[name])), name
+        return doc, -_check_number(doc, name, parse_number(item[name])), name
     if distance is not None:
         if metric:
-            return doc, _sign(metric) * _check_number(doc, distance, _parse(item[distance])), distance
+            return doc, _sign(metric) * _check_number(doc, distance, parse_number(item[distance])), distance
         raise ValueError(
             f"document {doc!r} has a {distance}, which may be a score, too. Give {{document: -{distance}}}, or without "
             "the minus for IP and COSINE of Milvus; of a file, name the metric: --input-format rankings:l2 (in Python, "
@@ -200,7 +208,7 @@ def _check_number(doc: Any, name: str, number: Any) -> Any:
     return number
 
 
-def _parse(number: Any) -> Any:
+def parse_number(number: Any) -> Any:
     """A number that is written as text, as DPR does; other values unchanged."""
     if not isinstance(number, str):
         return number
@@ -221,11 +229,11 @@ def is_row(cls: type[Table], item: Any) -> bool:
     """
     if not isinstance(item, Mapping):
         return False
-    picked = [item.get(name) for name in _row_names(cls, item)]
+    picked = [item.get(name) for name in row_names(cls, item)]
     return all(is_id(one) or is_score(one) for one in picked)
 
 
-def _row_names(cls: type[Table], names: Iterable[Any]) -> list[str | None]:
+def row_names(cls: type[Table], names: Iterable[Any]) -> list[str | None]:
     """The names of the query, the document and the number of a row, None for what it has not."""
     names = [name for name in names if isinstance(name, str)]
     numbers = (cls.value_names, RANK_NAMES) if cls is Run else (cls.value_names,)
@@ -241,7 +249,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     """
     if "columns" in table and "data" in table and isinstance(table["data"], list):  # pandas, orient="split"
         return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
-    if len(table) > 100 or None in _row_names(cls, table):
+    if len(table) > 100 or None in row_names(cls, table):
         return None
     columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):

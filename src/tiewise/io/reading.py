@@ -25,10 +25,10 @@ def read_run(path: FileLike, *, format: str | None = None, input_columns: str | 
 
     The format is recognised from the content: TREC's six columns, MS MARCO's three (query, document, rank, which
     becomes the score −rank), other columns, JSON, the predictions of MTEB or sentence-transformers, rankings and
-    responses of rerankers, or Parquet. `format` forces one of ``trec``, ``msmarco``, ``columns``, ``json``, ``mteb``,
-    ``sentence-transformers``, ``reranker``, ``rankings``, ``rows``, ``parquet``; ``mteb:default/test`` picks a subset
-    and a split, and ``rankings:l2`` names the metric of distances. `input_columns` names the columns of a file of text:
-    ``"query,doc,score"``. An open file is read, too.
+    responses of rerankers, Parquet, or Arrow (Feather). `format` forces one of ``trec``, ``msmarco``, ``columns``,
+    ``json``, ``mteb``, ``sentence-transformers``, ``reranker``, ``rankings``, ``rows``, ``parquet``, ``arrow``;
+    ``mteb:default/test`` picks a subset and a split, and ``rankings:l2`` names the metric of distances. `input_columns`
+    names the columns of a file of text: ``"query,doc,score"``. An open file is read, too.
 
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "run.trec"
@@ -135,19 +135,21 @@ def _read_documents(
         return format, cast("AnyTable", table)
 
 
-def _read_parquet(
-    cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind
-) -> tuple[str, AnyTable]:
-    from tiewise.io.parquet import ParquetFrame
+def _read_frame(cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind) -> tuple[str, AnyTable]:
+    from tiewise.io.json_documents import read_frame
+    from tiewise.io.parquet import ArrowFrame, ParquetFrame
 
     data, options = stream.read(), {"kind": kind} if cls is Qrels else {}
+    is_arrow = detect_family(format, stream.head, stream.name) == "arrow"
     with prefix_errors(stream.name):
-        return "parquet", cls.from_frame(ParquetFrame(data), **options)
+        frame = ArrowFrame(data) if is_arrow else ParquetFrame(data)
+        return "arrow" if is_arrow else "parquet", read_frame(cls, frame, **options)
 
 
 #: What reads each family of formats: the format that was recognised, and the table.
 READERS: Mapping[str, Callable[..., tuple[str, Any]]] = {
     "lines": _read_lines,
     "documents": _read_documents,
-    "parquet": _read_parquet,
+    "parquet": _read_frame,
+    "arrow": _read_frame,
 }

@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import inf, log
 from typing import Any
 
-from tiewise.data.table import Table
+from tiewise.data.table import QUERY_NAMES, Table
 from tiewise.errors import InputError, warn
-from tiewise.io.rankings import read_ranking
-from tiewise.io.search_responses import find_list
+from tiewise.io.rankings import parse_number, read_ranking
+from tiewise.io.search_responses import ID_NAMES, find_list, find_query, is_id, is_score
 from tiewise.io.token_logprobs import (
     BoundedLogOdds,
     UnlikelyLogOdds,
@@ -32,7 +32,6 @@ from tiewise.io.token_logprobs import (
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 #: The line of an answer about one document.
 BARE = '{"query_id": …, "doc_id": …, "response": …}, or a custom_id such as q1_d7'
-QUERY_NAMES = ("query_id", "qid", "q_id", "query-id")
 #: Where a response that is not in ``response`` has its results: beside the ids.
 INLINE = ("choices", "results", "data", "rankings", "records", "rerank")
 #: Texts of documents, which are numbered; they may be ids, too.
@@ -41,6 +40,10 @@ TEXT_NAMES = ("documents", "docs", "passages", "texts")
 OTHER_NAMES = ("docids", "docid", "docnos", "docno", "document_ids", "document_id", "ids")
 #: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
 LISTS = ("results", "data", "rankings", "records", "rerank")
+#: The names of an error in a response.
+ERRORS = ("error", "errors", "message", "detail")
+#: The likeliest of at most ten classes is as likely as that.
+MIN_LIKELIEST = 0.1
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
 INDEXES = ("index", "corpus_id")
 MAX_ID = 64
@@ -58,9 +61,13 @@ MARK = re.compile(r"\[(\d+|[A-Z])\]")
 
 def is_response(document: Any) -> bool:
     """Whether a JSON value is a line of responses."""
-    has_query = isinstance(document, Mapping) and any(name in document for name in QUERY_NAMES)
+    if not isinstance(document, Mapping):
+        return False
+    has_query = any(name in document for name in QUERY_NAMES)
+    if "response" in document or "responses" in document:
+        return has_query or find_query(document) is not None
     has_ids = has_query and ("doc_id" in document or "doc_ids" in document)
-    return has_query and any(name in document for name in ("response", "responses", *(INLINE if has_ids else ())))
+    return has_ids and any(name in document for name in INLINE)
 
 
 def is_bare_response(document: Mapping[str, Any]) -> bool:
@@ -91,8 +98,8 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     """
     if not is_response(line):
         raise ValueError(f"expected {EXPECTED}.")
-    query, response = next(line[name] for name in QUERY_NAMES if name in line), _response(line)
-    names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids")
+    query, response = _query(line), _response(line)
+    names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids", _ids_of_documents(line))
     if names is None and (other := next((name for name in OTHER_NAMES if name in line), None)) is not None:
         raise ValueError(f"the ids of documents are called {other!r} here. Call them doc_ids.")
     if names is None and (texts := next((name for name in TEXT_NAMES if _are_ids(line.get(name))), None)) is not None:
@@ -101,7 +108,7 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
     if (order := _find_order(response)) is not None:
         return query, _rank(order, names)
-    if isinstance(response, Mapping) and _is_search(response):
+    if _is_search(response):
         return query, read_ranking(cls, response)
     docs: dict[Any, Any] = {}
     for index, score in _scores(response, names):
@@ -136,14 +143,28 @@ def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], na
 def _is_numbered(line: Mapping[str, Any], table: Mapping[Any, Any]) -> bool:
     if "doc_id" in line or "doc_ids" in line:
         return False
-    docs = table[next(line[name] for name in QUERY_NAMES if name in line)]
+    docs = table[_query(line)]
     return all(str(doc).isdecimal() and int(doc) < MAX_NUMBER for doc in docs)
+
+
+def _query(line: Mapping[str, Any]) -> Any:
+    """The query of a line; beside an inline response, whose id is called id, only names of queries count."""
+    is_inline = "response" not in line and "responses" not in line
+    found = None if is_inline else find_query(line)
+    return next(line[name] for name in QUERY_NAMES if name in line) if found is None else found
+
+
+def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
+    """The ids of documents that stand beside their texts."""
+    found: list[Any] = next((line[name] for name in TEXT_NAMES if isinstance(line.get(name), list)), [])
+    ids = [next((one[name] for name in ID_NAMES if name in one), None) for one in found if isinstance(one, Mapping)]
+    return ids if ids and len(ids) == len(found) and all(map(is_id, ids)) else None
 
 
 def _response(line: Mapping[str, Any]) -> Any:
     """The response of a line, without what a client or a batch puts around it."""
     response = line.get("response", line.get("responses", line))
-    for name in ("body", "output"):
+    for name in ("body", "output", "result"):
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):
             response = inner
@@ -158,11 +179,18 @@ def _are_ids(texts: Any) -> bool:
     return short and len({*map(str, texts)}) == len(texts)
 
 
-def _is_search(response: Mapping[str, Any]) -> bool:
-    """Whether this is the response of a search engine: its list has ids of documents, and no indexes."""
-    located = None if is_generation(response) else find_list(response)
+def _is_search(response: Any) -> bool:
+    """Whether this is the response of a search engine, or a list of its documents: with ids, and no indexes."""
+    if isinstance(response, list):
+        return bool(response) and all(isinstance(item, Mapping) and _is_document(item) for item in response)
+    located = None if not isinstance(response, Mapping) or is_generation(response) else find_list(response)
     items = located[0] if located else []
     return bool(items) and all(isinstance(item, Mapping) and "index" not in item for item in items)
+
+
+def _is_document(item: Mapping[str, Any]) -> bool:
+    """Whether an item holds a document that has an id: those of LlamaIndex and LangChain."""
+    return {*INDEXES}.isdisjoint(item) and any(isinstance(item.get(name), Mapping) for name in ("node", "metadata"))
 
 
 def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]:
@@ -174,14 +202,21 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
         return
     if isinstance(response, Mapping):
         found = next((response[name] for name in (*LISTS, "scores") if name in response), None)
+        if found is None and isinstance(response.get("response"), list):  # Cloudflare calls the index an id
+            found = [{**one, "index": one.get("id")} for one in response["response"] if isinstance(one, Mapping)]
         if not isinstance(found, list) and (text := _text(response)):
             raise _no_logprobs(text)
         if not isinstance(found, list):
             keys = ", ".join(map(repr, response))
-            raise ValueError(f"the response has no list of results; is it an error message? It has: {keys}. Ask again.")
+            error = next((str(response[name]) for name in ERRORS if response.get(name)), "")
+            shown = f": {error[:60]!r}" if error else ""
+            raise ValueError(
+                f"the response has no list of results; is it an error message{shown}? It has: {keys}. Ask again."
+            )
         response = found
     if not isinstance(response, list):
         raise ValueError("the response has no list of results; is it an error message? Ask again.")
+    response = [one[0] if isinstance(one, list) and one and is_generation(one[0]) else one for one in response]  # TGI
     if response and all(map(is_generation, response)):
         answered = [find_answers(one) for one in response]
         if any(len(one) > 1 for one in answered):
@@ -195,6 +230,8 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
         scores = response
     elif response and all(isinstance(one, list) for one in response):
         scores = [_score_of_classes(one) for one in response]
+    elif response and all(isinstance(one, Mapping) and {*one} == {"label", "score"} for one in response):
+        scores = _scores_of_likeliest(response)
     elif response and _is_text(response[0]):
         raise _no_logprobs(_text(response[0]))
     else:
@@ -235,12 +272,23 @@ def _read_item(item: Any, *, has_names: bool) -> tuple[Any, Any]:
     return index, _score(item)
 
 
+def _scores_of_likeliest(items: list[Any]) -> list[Any]:
+    """The scores of a pipeline that gives the likeliest class alone, if there is only one class."""
+    scores = [item["score"] for item in items]
+    if len({item["label"] for item in items}) > 1 or not any(is_score(one) and one < MIN_LIKELIEST for one in scores):
+        raise ValueError(
+            "a result has no index, and the likeliest class alone does not say how relevant a document is. Ask for all "
+            "classes: top_k=None."
+        )
+    return scores
+
+
 def _score(item: Mapping[str, Any]) -> Any:
     if "logprobs" in item:
         return log_odds(item["logprobs"])
     for name in SCORES:
         if name in item:
-            return item[name]
+            return parse_number(item[name])
     if "probs" in item:
         return _score_of_probabilities(item)
     if item.get("object") == "pooling" and "data" in item:
@@ -321,6 +369,10 @@ def _text(response: Mapping[str, Any]) -> Any:
         found = message.get("content")
     else:
         found = next((response[name] for name in TEXT_KEYS if name in response), None)
+    output = response.get("output")
+    if found is None and isinstance(output, list):  # OpenAI's Responses
+        messages = [one for one in output if isinstance(one, Mapping) and one.get("type") == "message"]
+        found = messages[-1].get("content") if messages else None
     candidates = response.get("candidates")
     if found is None and isinstance(candidates, list) and len(candidates) == 1 and isinstance(candidates[0], Mapping):
         content = candidates[0].get("content")  # Gemini
@@ -333,6 +385,7 @@ def _text(response: Mapping[str, Any]) -> Any:
 def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:
     """The documents in their order, with −rank."""
     if isinstance(order, str):
+        order = order.rpartition("</think>")[2]
         chains = CHAIN.findall(order)
         marks = MARK.findall(order)
         if len(chains) != 1 or len(MARK.findall(chains[0])) != len(marks):

@@ -103,6 +103,8 @@ PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs"
 PARALLEL_IDS = PARALLEL[:5]
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
 NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
+#: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids.
+RELEVANT_NAME = re.compile(r"(?i)(relevant|positive|gold|ground_?truth)")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
 TEXT_NAMES = ("query", "question", "input")
@@ -135,7 +137,31 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
             value = value.get(names[0]) if isinstance(value, Mapping) and len(names) == 1 else None
         if isinstance(value, (list, tuple)) and _is_list_of_documents(value):
             return [place.read_item(item) for item in value] if place.read_item else value, place.is_ordered
-    return None
+    if ids in PARALLEL_IDS and given.keys() <= {ids, *QUERY_ID_NAMES, *QUERY_NAMES, *TEXT_NAMES}:
+        return lists[ids], False
+    named = [one for one in given.values() if isinstance(one, list) and one and all(map(_is_scored, one))]
+    return (named[0], True) if len(named) == 1 and any(is_id(given.get(name)) for name in QUERY_ID_NAMES) else None
+
+
+def _is_scored(item: Any) -> bool:
+    """Whether an item of a list has an id and a score."""
+    return isinstance(item, Mapping) and all(any(name in item for name in names) for names in (ID_NAMES, SCORE_NAMES))
+
+
+def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
+    """The relevant documents of a query, which judgments may list instead of labels; None if there are none.
+
+    >>> find_relevant({"query_id": "q1", "positive_passages": [{"docid": "d1", "text": "…"}]})
+    ['d1']
+    """
+    lists = [one for name, one in given.items() if RELEVANT_NAME.match(str(name)) and isinstance(one, (list, tuple))]
+    if len(lists) != 1 or not lists[0]:
+        return None
+    found = [
+        next((one[name] for name in ID_NAMES if name in one), None) if isinstance(one, Mapping) else one
+        for one in lists[0]
+    ]
+    return found if all(map(is_id, found)) else None
 
 
 def unwrap(given: Any) -> Any:

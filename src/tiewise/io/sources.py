@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, TypeVar
@@ -17,18 +19,18 @@ from tiewise.data.columns import Floats
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.native import native
 from tiewise.data.runs import Run
-from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, swapped_message
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, find_name, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import check_format, detect_family
-from tiewise.io.json_documents import LIST_READERS, read_lists
+from tiewise.io.json_documents import read_frame, read_ranked_rows
 from tiewise.io.memory_run import DictRun, MemoryRun
-from tiewise.io.rankings import as_table, is_row, rows_of_columns, table_of_batch
+from tiewise.io.rankings import as_table, rows_of_columns, table_of_batch
 from tiewise.io.reading import read_run, read_table
-from tiewise.io.search_responses import find_list
+from tiewise.io.search_responses import is_id
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -218,7 +220,7 @@ def _is_data_set(given: Any) -> bool:
 
 
 def _from_data_set(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
-    return cls.from_rows(list(given), **kind)
+    return _from_rows(cls, list(given), **kind)
 
 
 def _from_file(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
@@ -237,27 +239,27 @@ def _as_mapping(row: Any) -> Any:
     return vars(row) if find_name(names, QUERY_NAMES) and find_name(names, DOC_NAMES) else row
 
 
-def _is_ranking(given: Any) -> bool:
-    return isinstance(given, (Mapping, list, AbstractSet))
+def _is_ranking(query: Any, given: Any) -> bool:
+    return is_id(query) and isinstance(given, (Mapping, list, AbstractSet))
 
 
 def _from_pairs(cls: type[AnyTable], pairs: list[tuple[Any, Any]]) -> AnyTable:
     """A table from queries with their rankings, such as the items of a dictionary."""
-    queries = [query for query, _ in pairs]
-    if twice := next((query for place, query in enumerate(queries[1:], 1) if query == queries[place - 1]), None):
-        raise InputError(f"query {twice!r} appears twice in the {cls.noun}. Keep one.")
-    return _from_mapping(cls, dict(pairs))
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        query = Counter(query for query, _ in pairs).most_common(1)[0][0]
+        raise InputError(f"query {query!r} appears twice in the {cls.noun}. Keep one.")
+    return _from_mapping(cls, table)
 
 
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     rows = [_as_mapping(row) for row in given]
-    if rows and all(isinstance(row, tuple) and len(row) == 2 and _is_ranking(row[1]) for row in rows):
+    if rows and all(isinstance(row, tuple) and len(row) == 2 and _is_ranking(*row) for row in rows):
         return _from_pairs(cls, rows)
     if (table := table_of_batch(cls, rows)) is not None:
         return table
-    if rows and isinstance(rows[0], Mapping) and not is_row(cls, rows[0]) and find_list(rows[0]) is not None:
-        places = [f"item {place}" for place in range(len(rows))]
-        return cls.from_dict(read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"]))
+    if (rankings := read_ranked_rows(cls, rows)) is not None:
+        return cls.from_dict(rankings)
     if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
         raise InputError(
@@ -275,7 +277,7 @@ SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
     (lambda given: isinstance(given, Mapping), _from_mapping),
     (_is_data_set, _from_data_set),
     (_are_numbers, _refuse_arrays),
-    (_is_frame, lambda cls, given, **kind: cls.from_frame(given, **kind)),
+    (_is_frame, read_frame),
     (_is_from_ranx, _from_ranx),
     (lambda given: hasattr(given, "read"), _from_file),
     (_is_listing, _from_rows),

@@ -228,7 +228,7 @@ def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separat
         if rows and (cls is Run) != _may_be_labels(rows, names.index(other_name)):
             noun, others = ("score", "qrels") if cls is Run else ("label", "runs")
             found = f"the header names no {noun}, but {other_name!r}, as {others} have"
-            raise InputError(f"{where}: {found}. If it is one: {_advice(cls, names)}")
+            raise InputError(f"{where}: {found}. If it is one, s{_advice(cls, names)[1:]}")
         raise InputError(f"{where}: looks like {swapped_message(cls, f'column {other_name!r}')}")
     if cls is Run and "number" in chosen and is_beir_header(names) and _may_be_labels(rows, chosen["number"]):
         raise InputError(f"{where}: looks like {swapped_message(cls, 'BEIR header')}")

@@ -7,7 +7,7 @@ Ollama, llama.cpp and Gemini. The answer is the first token that is not blank: y
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
+from math import inf, log
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ import numpy as np
 
 #: The words of an answer; the first one of each pair means relevant.
 PAIRS = (("yes", "no"), ("true", "false"))
+LLAMA_CPP = "completion_probabilities"
 AROUND = " \t\n\r\"'*▁Ġ."  # a token may have them around its word
 EXPECTED = 'logprobs must be {"yes": number, "no": number}, or a list of tokens.'
 
@@ -40,7 +41,9 @@ class Answer(NamedTuple):
 
 def is_generation(value: Any) -> bool:
     """Whether a value is the response of a language model."""
-    return isinstance(value, Mapping) and "index" not in value and any(name in value for name in GENERATIONS)
+    if not isinstance(value, Mapping) or ("index" in value and LLAMA_CPP not in value):  # which numbers its answers
+        return False
+    return any(name in value for name in GENERATIONS)
 
 
 def find_answers(response: Mapping[str, Any]) -> dict[int, Answer]:
@@ -181,11 +184,21 @@ def _of_sglang(meta: Any) -> dict[int, Answer]:
     return {0: Answer(None, {text: logprob for logprob, _, text in likely})}
 
 
+def _of_llama_cpp(tokens: Any) -> dict[int, Answer]:
+    """The answer of llama.cpp, which has probabilities after sampling, or in older versions."""
+    for name, text in (("top_probs", "token"), ("probs", "tok_str")):
+        if name in tokens[0]:
+            place = _first(tokens, "token" if "token" in tokens[0] else "content")
+            likely = {one[text]: log(one["prob"]) for one in tokens[place][name] if one["prob"] > 0}
+            return {0: Answer(max(likely, key=likely.__getitem__), likely)}
+    return {0: _of_list(tokens, "top_logprobs")}
+
+
 #: What tells the responses of language models apart, and what reads them.
 GENERATIONS: dict[str, Callable[[Any], dict[int, Answer]]] = {
     "choices": _of_choices,
     "details": _of_tgi,
-    "completion_probabilities": lambda tokens: {0: _of_list(tokens, "top_logprobs")},  # llama.cpp
+    LLAMA_CPP: _of_llama_cpp,
     "candidates": _of_gemini,
     "meta_info": _of_sglang,
     "output": _of_responses,
