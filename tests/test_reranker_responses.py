@@ -182,6 +182,12 @@ def gemini(top):
     return {"candidates": [{"content": {}, "logprobsResult": {"topCandidates": [{"candidates": likely}]}}]}
 
 
+def llama_cpp(top, name, token):
+    likely = [{token: word, "prob": math.exp(value)} for word, value in top.items()]
+    step = {"content": next(iter(top)), name: [*likely, {token: "never", "prob": 0.0}]}
+    return {"index": 0, "content": step["content"], "completion_probabilities": [step]}
+
+
 def classes(probabilities, names):
     return [
         {"index": place, "label": names[p > 0.5], "probs": [1 - p, p], "num_classes": 2}
@@ -218,6 +224,17 @@ def classes(probabilities, names):
         ({"data": [{"index": i, "object": "pooling", "data": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ({"data": [{"index": i, "object": "pooling", "data": p} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ([[{"label": "LABEL_0", "score": p}] for p in PROBABILITIES], SCORES),  # TEI /predict
+        ([{"label": "LABEL_0", "score": p / 64} for p in PROBABILITIES], {d: s / 64 for d, s in SCORES.items()}),  # HF
+        ({"result": {"response": [{"id": i, "score": p} for i, p in enumerate(PROBABILITIES)]}}, SCORES),  # Cloudflare
+        ({"results": [{"index": i, "relevance_score": str(p)} for i, p in enumerate(PROBABILITIES)]}, SCORES),
+        (
+            [{"node": {"id_": doc}, "score": SCORES[doc]} for doc in sorted(SCORES, key=lambda doc: -SCORES[doc])],
+            SCORES,
+        ),  # LlamaIndex
+        (
+            [{"page_content": "…", "metadata": {"id": doc, "relevance_score": score}} for doc, score in SCORES.items()],
+            SCORES,
+        ),
         ([[{"label": "LABEL_1", "score": p}, {"label": "LABEL_0", "score": 1 - p}] for p in PROBABILITIES], ODDS),
         ([chat(top) for top in TOP], OF_TOP),
         ([{"status_code": 200, "body": chat(top)}["body"] for top in TOP], OF_TOP),
@@ -226,7 +243,10 @@ def classes(probabilities, names):
         ([tgi(top) for top in TOP], OF_TOP),
         ([gemini(top) for top in TOP], OF_TOP),
         ([{"output": [{"type": "message", "content": [{"logprobs": steps(top)}]}]} for top in TOP], OF_TOP),
-        ([{"content": "yes", "completion_probabilities": steps(top)} for top in TOP], OF_TOP),  # llama.cpp
+        ([{"index": 0, "content": "yes", "completion_probabilities": steps(top)} for top in TOP], OF_TOP),  # llama.cpp
+        ([llama_cpp(top, "top_probs", "token") for top in TOP], OF_TOP),  # with post_sampling_probs
+        ([llama_cpp(top, "probs", "tok_str") for top in TOP], OF_TOP),  # until 2024
+        ([[tgi(top)] for top in TOP], OF_TOP),
         ([{"message": {}, "done": True, "logprobs": steps(top)} for top in TOP], OF_TOP),  # Ollama
         (
             [{"text": "", "meta_info": {"output_top_logprobs": [[[v, 5, w] for w, v in top.items()]]}} for top in TOP],
@@ -238,6 +258,8 @@ def classes(probabilities, names):
         ({"type": "message", "content": [{"type": "text", "text": "[3] > [1] > [2]"}]}, ORDER),  # Anthropic
         ({"message": {"role": "assistant", "content": "[3] > [1] > [2]"}, "done": True}, ORDER),  # Ollama
         ({"candidates": [{"content": {"parts": [{"text": "[3] > [1] > [2]"}]}}]}, ORDER),  # Gemini
+        ("<think>[1] > [2]?</think>\n[3] > [1] > [2]", ORDER),
+        ({"output": [{"type": "reasoning"}, {"type": "message", "content": [{"text": "[3] > [1] > [2]"}]}]}, ORDER),
         ({"permutation": [2, 0, 1]}, ORDER),
         ({"permutation": [3, 1, 2]}, ORDER),
     ],
@@ -295,6 +317,11 @@ def test_a_blank_token_before_the_answer(tmp_path):
         ({"data": [{"index": 0, "object": "pooling", "data": "AAAA"}]}, "a pooled vector is no score"),
         ({"data": [{"index": 0, "object": "embedding", "embedding": [0.1]}]}, "neither relevance_score, score nor"),
         ({"error": {"message": "rate limit"}}, "is it an error message"),
+        ({"message": "rate limit"}, "is it an error message: 'rate limit'"),
+        (
+            [{"label": "LABEL_1", "score": 0.9}, {"label": "LABEL_0", "score": 0.75}] * 2,
+            "Ask for all classes: top_k=None",
+        ),
         ("rate limit", "no list of results"),
     ],
 )
@@ -381,6 +408,14 @@ def test_answers_that_begin_with_another_word_are_noted(tmp_path):
     path = write(tmp_path / "a.jsonl", line([*map(chat, TOP[:2]), chat({"<think>": -0.1, "yes": -3.0, "no": -5.0})]))
     with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 1 of 3 answers begin with another word than yes or no"):
         assert tw.read_run(path).to_dict()["q1"]["d9"] == 2.0
+
+
+def test_other_names_of_queries_and_documents(tmp_path):
+    documents = [{"id": doc, "text": "…"} for doc in IDS]
+    for names in ({"topic_id": "q1"}, {"query": {"id": "q1"}}, {"id": "q1", "query": "what?"}):
+        for docs in ({"doc_ids": IDS}, {"documents": documents}):
+            line = {**names, **docs, "response": results(score="score")}
+            assert tw.read_run(write(tmp_path / "a.jsonl", line)).to_dict() == {"q1": SCORES}
 
 
 def test_documents_that_are_numbered_are_noted(tmp_path):

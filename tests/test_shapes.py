@@ -13,6 +13,8 @@ import json
 import os
 import threading
 import zipfile
+from collections import namedtuple
+from dataclasses import make_dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -111,6 +113,16 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "a header with tabs": (lines("{q}\t{d}\t{s}", "query_id\tdoc_id\tscore\n"), RUN),
     "BEIR's header over scores": (lines("{q}\t{d}\t{s}", "query-id\tcorpus-id\tscore\n"), RUN),
     "a header in another order": (lines("{s},{d},{q}", "Score,DocNo,QID\n"), RUN),
+    "a header in one word": (lines("{q},{d},{s}", "queryId,DocID,Score\n"), RUN),
+    "a header with a longer name": (lines("{q},{d},{s}", "query_id,msmarco_doc_id,bm25_score\n"), RUN),
+    "a header with positions": (lines("{q},{d},{r}", "qid,docid,position\n"), RANKED),
+    "a header with quoted tabs": (lines('"{q}"\t"{d}"\t{s}', '"qid"\t"docid"\t"score"\n'), RUN),
+    "R": ('"qid" "docno" "score"\n' + "".join(f'"{i}" "{q}" "{d}" {s}\n' for i, (q, d, _, s) in enumerate(ROWS, 1)), RUN),
+    "R's CSV": ('"","qid","docno","score"\n' + "".join(f'"{i}","{q}","{d}",{s}\n' for i, (q, d, _, s) in enumerate(ROWS, 1)), RUN),
+    "a printed data frame": (FRAME.to_string(), RUN),
+    "ranks from 0": (lines("{q}\t{d}\t{r}", rows=[("q", f"d{r}", r, 0) for r in range(5)]), {"q": {f"d{r}": -1.0 - r for r in range(5)}}),
+    "a header with ranks from 0": (lines("{q},{d},{r}", "qid,docid,rank\n", [(q, d, r - 1, s) for q, d, r, s in ROWS]), RANKED),
+    "ranks from 0 and scores": (lines("{q}\t{d}\t{r}\t{s}", rows=[(q, d, r - 1, s) for q, d, r, s in ROWS]), RUN),
     "a header with blanks": (lines("{q},{d},{s}", "Query ID,Document ID,Score\n"), RUN),
     "a header in full words": (lines("{q};{d};{s}", "query;document;score\n"), RUN),
     "tables on lines": ("".join(json.dumps({query: docs}) + "\n" for query, docs in RUN.items()), RUN),
@@ -124,10 +136,19 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "scores and a tag": (lines("{q} {d} {s} bm25"), RUN),
     "scores after Q0": (lines("{q} Q0 {d} {s}"), RUN),
     "JSON": (json.dumps(RUN), RUN),
+    "JSON with numbers as text": (json.dumps({q: {d: str(s) for d, s in docs.items()} for q, docs in RUN.items()}), RUN),
+    "a table beside its settings": (json.dumps({"name": "bm25", "k": [10], "results": RUN, "metrics": {"ndcg": 0.5}}), RUN),
+    "a run beside qrels": (json.dumps({"qrels": LABELS, "run": RUN}), RUN),
     "JSON with ids alone": (json.dumps({query: list(docs) for query, docs in RUN.items()}), RANKED),
     "JSON with pairs": (json.dumps({query: list(docs.items()) for query, docs in RUN.items()}), RUN),
     "JSON with objects": (each(lambda docs: [{"doc_id": d, "score": s} for d, s in docs.items()]), RUN),
     "rows": (FRAME.to_json(orient="records", lines=True), RUN),
+    "rows with numbers as text": (FRAME.astype({"score": str}).to_json(orient="records", lines=True), RUN),
+    "rows with ranks alone": (FRAME.drop(columns="score").to_json(orient="records", lines=True), RANKED),
+    "pandas JSON, index": (FRAME.to_json(orient="index"), RUN),
+    "pandas JSON, table": (FRAME.to_json(orient="table"), RUN),
+    "ids on lines": (per_query(lambda q, docs: {"query_id": q, "doc_ids": list(docs)}), RANKED),
+    "a list of another name": (per_query(lambda q, docs: {"qid": q, "gold": ["x"], "top_k": [{"doc_id": d, "score": s} for d, s in docs.items()]}), RUN),
     "an array of rows": (FRAME.to_json(orient="records"), RUN),
     "rows without names": (json.dumps([[q, d, s] for q, d, _, s in ROWS]), RUN),
     "pandas JSON": (FRAME.to_json(), RUN),
@@ -177,7 +198,15 @@ QRELS_FILES: dict[str, tuple[str, Any]] = {
     "CSV": (labels("{q},{d},{l}"), LABELS),
     "CSV with a header": (labels("{q},{d},{l}", "qid,docid,label\n"), LABELS),
     "Excel": ("\ufeff" + labels("{d};{q};{l}", "docno;topic;grade\n"), LABELS),
+    "labels with a point": (labels("{q},{d},{l}.0", "qid,did,label\n"), LABELS),
+    "another name of labels": (labels("{q},{d},{l}", "query_id,doc_id,judgment\n"), LABELS),
     "JSON": (json.dumps(LABELS), LABELS),
+    "JSON beside a run": (json.dumps({"qrels": LABELS, "run": RUN}), LABELS),
+    "Tevatron": (
+        "".join(json.dumps({"query_id": q, "query": "?", "positive_passages": [{"docid": d, "text": "…"} for d in docs], "negative_passages": [{"docid": "n"}]}) + "\n" for q, docs in RELEVANT.items()),
+        RELEVANT,
+    ),
+    "relevant documents on lines": ("".join(json.dumps({"qid": q, "relevant_docs": list(docs)}) + "\n" for q, docs in RELEVANT.items()), RELEVANT),
     "JSON rows": ("".join(labels('{{"query-id": "{q}", "corpus-id": "{d}", "score": {l}}}')), LABELS),
     "LlamaIndex": (
         json.dumps({"queries": {"q1": "…"}, "corpus": {"d1": "…"}, "relevant_docs": {q: list(d) for q, d in RELEVANT.items()}, "mode": "text"}),
@@ -283,6 +312,15 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ("q1 1 d1 0.9\nq1 2 d2 0.8\n", "look like query,rank,doc,score"),
         ("q1;d1;0,9\nq1;d2;0,8\n", "write numbers with a decimal point"),
         ("qid;docid;score\nq1;d1;0,9\n", "file:2: score '0,9' for query 'q1', document 'd1'. Write a decimal point: 0.9."),
+        ("q1\td1\t0\nq1\td2\t1\n", "may be a run or judgments (ranks from 0?): 'q1\\td1\\t0'. Say which columns these are: --input-columns query,doc,rank "),
+        ("qid,docid,relevance\nq1,d1,0.25\n", "file:1: the header names no score, but 'relevance', as qrels have. If it is one, say which columns these are: --input-columns query,doc,score "),
+        ("qid,docid,gold_score\nq1,d1,1\n", "but 'qid', 'docid', 'gold_score'. Say which columns these are: --input-columns query,doc,score "),
+        ("qid,docid,a_score,b_score\nq1,d1,1,2\n", "Say which columns these are: --input-columns query,doc,score,- "),
+        ("qid docno score\nq1 d1 0.5 x\n", "file:2: 4 columns instead of 3"),
+        ('{"results": {"q": {"d": 1}}, "scores": {"q": {"d": 2}}}', "file: holds 'results' and 'scores'. Give one of them"),
+        ('{"query_id": "q", "doc_ids": ["a", "b"], "error": "timeout"}\n{"query_id": "r"}', "file:1: is neither a row"),
+        ('{"query_id": "q", "positive_passages": [{"docid": "a"}]}', "file:1: has relevant documents, but no ranking."),
+        ('{"q": {"results": [{"index": 0, "relevance_score": 0.5}]}}', "Of a reranker, write lines with query_id, doc_ids and its response."),
         ("qid,docid,label\nq1,d1,1\n", r"file:1: looks like qrels (column 'label'), not a run."),
         ("query-id\tcorpus-id\tscore\nq1\td1\t1\n", "file:1: looks like qrels (BEIR header)"),
         ("qid,docid,text\nq1,d1,x\n", "the header names no score (score, sim, similarity, relevance_score), but 'qid', 'docid', 'text'"),
@@ -483,6 +521,51 @@ def test_runs_in_memory(given: Any, expected: Any) -> None:
 )
 def test_judgments_in_memory(given: Any, expected: Any) -> None:
     assert list(as_qrels(given)) == [(q, d, label) for q, docs in expected.items() for d, label in docs.items()]
+
+
+def test_rows_by_the_names_of_their_values() -> None:
+    hit = namedtuple("hit", "qid docno rank score")
+    data = make_dataclass("data", ["query_id", "doc_id", "score"])
+    assert as_run([hit(*row) for row in ROWS]).to_dict() == RUN
+    assert as_run([data(query, doc, score) for query, doc, _, score in ROWS]).to_dict() == RUN
+    for pairs in (RUN.items(), list(RUN.items()), ((query, list(docs.items())) for query, docs in RUN.items())):
+        assert as_run(pairs).to_dict() == RUN
+    with pytest.raises(tw.InputError, match="query 'q1' appears twice in the run"):
+        as_run([*RUN.items(), ("q1", {})])
+    with pytest.raises(tw.InputError, match=r"The run has ranks and labels, but no scores"):
+        as_run(FRAME.rename(columns={"score": "label"}))
+
+
+def test_frames_with_a_ranking_in_each_row(tmp_path: Path) -> None:
+    columns = {
+        "query_id": list(RUN),
+        "doc_ids": [[*d] for d in RUN.values()],
+        "scores": [[*d.values()] for d in RUN.values()],
+    }
+    frame = pandas.DataFrame(columns)
+    frame.to_parquet(tmp_path / "run.parquet")
+    for given in (frame, tmp_path / "run.parquet", pandas.read_parquet(tmp_path / "run.parquet")):
+        assert as_run(given).to_dict() == RUN
+        assert tw.evaluate(RELEVANT, given, "RR")["RR"].expected == 0.75
+    polars = pytest.importorskip("polars")
+    assert as_run(polars.DataFrame(columns)).to_dict() == RUN
+    assert as_run(pytest.importorskip("datasets").Dataset.from_dict(columns)).to_dict() == RUN
+
+
+def test_files_of_arrow(tmp_path: Path) -> None:
+    arrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    table = arrow.Table.from_pandas(FRAME)
+    feather.write_feather(table, str(tmp_path / "run.feather"))
+    for name, make in (("run.arrow", arrow.ipc.new_file), ("run.arrows", arrow.ipc.new_stream)):
+        with make(str(tmp_path / name), table.schema) as writer:
+            writer.write_table(table)
+    for name in ("run.feather", "run.arrow", "run.arrows"):
+        run = tw.read_run(tmp_path / name)
+        assert run.to_dict() == RUN and run.source is not None and run.source.format == "arrow"
+        assert tw.evaluate(RELEVANT, tmp_path / name, "RR")["RR"].expected == 0.75
+        (tmp_path / "cut").write_bytes((tmp_path / name).read_bytes()[:-200])
+        with pytest.raises(tw.InputError, match=r"cut: is not readable as Arrow \("):
+            tw.read_run(tmp_path / "cut")
 
 
 def test_semantic_search_of_sentence_transformers() -> None:

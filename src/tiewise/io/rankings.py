@@ -88,11 +88,11 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
     """
     given, is_ordered = unwrap(given), False
     if isinstance(given, Mapping):
-        if (relevant := find_relevant(given)) is not None:
-            if cls is Run:
-                raise ValueError("has relevant documents, but no ranking. Judgments are no run.")
+        located, relevant = find_list(given), find_relevant(given)
+        if relevant is not None and cls is not Run:
             return dict.fromkeys(relevant, 1)
-        located = find_list(given)
+        if located is None and relevant is not None:
+            raise ValueError("has relevant documents, but no ranking. Judgments are no run.")
         if located is None:
             return given
         check_lists(given)

@@ -15,7 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from tiewise.data.judgments import Qrels
@@ -43,11 +43,12 @@ Row = list[str]
 
 @dataclass(frozen=True)
 class ColumnOrder:
-    """The columns of a file: the role of each, "" if it is ignored, and what separates them."""
+    """The columns of a file: the role of each, "" if it is ignored, what separates them, and the first rank."""
 
     roles: tuple[str, ...]
     separator: str
     has_header: bool = False
+    first_rank: int = 1
 
     def place(self, role: str) -> int:
         """The place of the column with a role."""
@@ -61,7 +62,12 @@ class ColumnOrder:
     @property
     def is_rewritten(self) -> bool:
         """Whether the reader of text does not know this order."""
-        return self.roles != self.columns or self.separator not in ("\t", "")
+        return self.roles != self.columns or self.separator not in ("\t", "") or not self.first_rank
+
+    def with_first_rank(self, rows: list[Row]) -> ColumnOrder:
+        """The same with the first rank of some rows, if ranks are all that is known of their order."""
+        is_ranked = "rank" in self.roles and "score" not in self.roles
+        return replace(self, first_rank=int(not any(is_ranked and row[self.place("rank")] == "0" for row in rows)))
 
 
 def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[Row, int]]:
@@ -128,7 +134,7 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
         raise InputError(f"{where}: looks like a header, but {shown} do not name a query and a document. {advice}")
     if cls is Qrels:
         _refuse_scores(parts[fitting[0].separator], fitting[0], where)
-    return fitting[0]
+    return fitting[0].with_first_rank(parts[fitting[0].separator])
 
 
 def named_columns(cls: type[Table], names: str, sample: bytes, where: str) -> ColumnOrder:
@@ -146,7 +152,8 @@ def named_columns(cls: type[Table], names: str, sample: bytes, where: str) -> Co
     number = next(roles.index(name) for name in ("score", "label", "rank") if name in roles)
     first = parts[separator][0]
     has_header = not any(map(is_number, first)) and re.fullmatch(r"[^\W\d][\w .-]*", first[number]) is not None
-    return ColumnOrder(roles, separator, has_header and len(parts[separator]) > 1)
+    order = ColumnOrder(roles, separator, has_header and len(parts[separator]) > 1)
+    return order.with_first_rank(parts[separator])
 
 
 def check_names(cls: type[Table], names: str) -> tuple[str, ...]:
@@ -244,6 +251,7 @@ def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separat
     for role, place in chosen.items():
         roles[place] = ("score" if cls is Run else "label") if role == "number" else role
     order = ColumnOrder(tuple(roles), separator, has_header=True)
+    order = order.with_first_rank([row for row in rows if len(row) == len(roles)])
     is_score = "number" in chosen and names[chosen["number"]].lower() == "score"
     if cls is Qrels and is_score and rows and {*map(len, rows)} == {len(names)}:
         _refuse_scores(rows, order, where)
@@ -555,6 +563,8 @@ def _rewrite_row(row: Row, order: ColumnOrder, places: Sequence[int], where: str
         names = ", ".join(map(_spell, order.roles))
         raise InputError(f"{where}: {len(row)} columns instead of {len(order.roles)} ({names}): {row[:6]!r}")
     cells = [row[place] for place in places]
+    if not order.first_rank and INTEGER.fullmatch(rank := row[order.place("rank")]):
+        cells[order.columns.index("rank")] = str(int(rank) + 1)
     if not all(cells):
         raise InputError(f"{where}: an empty {order.columns[cells.index('')]}: {row[:6]!r}")
     text = "\t".join(cells)
