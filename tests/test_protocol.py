@@ -280,12 +280,13 @@ def test_there_is_a_sentence_without_bias_levels_and_largest_loss():
     changed = {**rows, "c": {**FLOAT32, "r": {"a": 1.0, "b": 0.5}}}
     found = tw.protocol(QRELS, changed, "RR", complete=True)
     assert found.sentence == "No order of ties changes a digit shown; c is the farthest from a: +16.67 ±71.71."
-    assert found.to_markdown().rstrip().endswith("±71.71.\n\nFor a choice add max\\_loss=0.01.")
-    assert "For a choice" not in tw.protocol(QRELS, changed, "RR", complete=True, max_loss=0.1).to_markdown()
+    assert found.to_text().rstrip().endswith("±71.71.\nFor a choice add max_loss=0.01.")
+    assert "For a choice" not in found.to_markdown()
+    assert "For a choice" not in tw.protocol(QRELS, changed, "RR", complete=True, max_loss=0.1).to_text()
     tied = tw.protocol(QRELS, {"a": FLOAT32, "b": BFLOAT16}, "RR", complete=True)
     assert tied.sentence == "Ties change b by up to 33.33; b is the farthest from a: 0 ±62.10."
     alone = tw.protocol(QRELS, {"a": FLOAT32}, "RR", complete=True)
-    assert alone.sentence == "No order of ties changes a digit shown." and "For a choice" not in alone.to_markdown()
+    assert alone.sentence == "No order of ties changes a digit shown." and "For a choice" not in alone.to_text()
 
 
 def test_a_range_that_the_reference_has_too_is_told():

@@ -34,7 +34,7 @@ from tiewise import scoring
 from tiewise.adapters import ray as sharded
 from tiewise.adapters.ray.shards import list_shards
 from tiewise.errors import InputError
-from tiewise.io.vectors import ID_NAMES, VECTOR_NAMES
+from tiewise.io.vectors import VECTOR_NAMES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::tiewise.CutWarning"),
@@ -412,7 +412,7 @@ def test_errors_in_queries_do_not_name_a_shard(tmp_path):
 
 def test_column_names_are_documented():
     page = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
-    for name in (*ID_NAMES, *VECTOR_NAMES):
+    for name in ("id", "_id", *VECTOR_NAMES):
         assert f"`{name}`" in page, name
         assert f"``{name}``" in sharded.evaluate_vectors.__doc__, name
 

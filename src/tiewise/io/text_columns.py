@@ -104,7 +104,7 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
     None if there is no header, and nothing divides the rows into three to six columns.
 
     >>> find_columns(Run, b"q1,d1,0.5\\nq1,d2,0.25\\n", "run.csv:1")
-    ColumnOrder(roles=('query', 'document', 'score'), separator=',', has_header=False)
+    ColumnOrder(roles=('query', 'document', 'score'), separator=',', has_header=False, first_rank=1)
     >>> find_columns(Run, b"rank docno qid score\\n1 d1 q1 0.5\\n", "run.txt:1")
     ColumnOrder(roles=('rank', 'document', 'query', 'score'), separator='', has_header=True)
     """
@@ -141,7 +141,7 @@ def named_columns(cls: type[Table], names: str, sample: bytes, where: str) -> Co
     """The columns that an option names, such as ``query,doc,score``; a name that is none is a column to ignore.
 
     >>> named_columns(Run, "doc,-,query,score", b"d1 x q1 0.5\\n", "run.txt:1")
-    ColumnOrder(roles=('document', '', 'query', 'score'), separator='', has_header=False)
+    ColumnOrder(roles=('document', '', 'query', 'score'), separator='', has_header=False, first_rank=1)
     """
     roles = check_names(cls, names)
     parts = {mark: rows for mark, rows in _parts(sample, equal=False).items() if len(rows[0]) == len(roles)}

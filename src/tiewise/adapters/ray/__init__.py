@@ -139,9 +139,7 @@ def evaluate_vectors(
     column of ids and one of vectors. `queries` is such a file, an Arrow table, or a pair of ids and a matrix. Columns
     are found by name; the first of these names that exists is used:
 
-    - ids: ``id``, ``_id``, ``doc_id``, ``docno``, ``docid``, ``doc``, ``corpus_id``, ``corpus-id``, ``did``, ``pid``,
-      ``item_id``, ``document_id``, ``passage_id``, ``product_id``, ``query_id``, ``qid``, ``query``, ``q_id``,
-      ``query-id``, ``topic``, ``topic_id``, ``queryid``, ``question_id``;
+    - ids: ``id``, ``_id``, or a name of documents or queries in a data frame, such as ``doc_id``;
     - vectors: ``vector``, ``embedding``, ``embeddings``, ``vectors``, ``emb``, ``values``.
 
     `fn` and `precision` are those of `tiewise.scoring.tie_groups`, which counts in each shard; the result is the same
