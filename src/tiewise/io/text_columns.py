@@ -106,7 +106,7 @@ def find_columns(cls: type[Table], sample: bytes, where: str) -> ColumnOrder | N
     >>> find_columns(Run, b"q1,d1,0.5\\nq1,d2,0.25\\n", "run.csv:1")
     ColumnOrder(roles=('query', 'document', 'score'), separator=',', has_header=False, first_rank=1)
     >>> find_columns(Run, b"rank docno qid score\\n1 d1 q1 0.5\\n", "run.txt:1")
-    ColumnOrder(roles=('rank', 'document', 'query', 'score'), separator='', has_header=True)
+    ColumnOrder(roles=('rank', 'document', 'query', 'score'), separator='', has_header=True, first_rank=1)
     """
     parts = _parts(sample)
     for separator, rows in parts.items():
