@@ -193,6 +193,30 @@ def test_a_reference_shows_fidelity(tiewise):
     assert "faithful  yes: RBO .987, 0.5% of pairs inverted" in tiewise(*command).out
 
 
+def test_distances_are_negated_once_beside_another_run(tiewise, folder):
+    for sign, name in ((1.0, "scores"), (-1.0, "distances")):
+        rows = tw.read_run(folder / "minilm-fp32.trec.gz").to_dict().items()
+        tw.write_run({query: {doc: sign * x for doc, x in docs.items()} for query, docs in rows}, folder / f"{name}.trec")
+    found = []
+    for name, options in (("scores", ()), ("distances", ("--distances",))):
+        other = f"{name}.trec"
+        command = ("audit", other, *JUDGED, "--reference", other, "--rerun", other, *options, "--format", "json")
+        found.append(tiewise(*command).json)
+    wanted, negated = found
+    assert (negated["fidelity"], negated["noise"]) == (wanted["fidelity"], wanted["noise"])
+    assert wanted["fidelity"]["inverted"] == 0 and wanted["fidelity"]["gap"] == {"nDCG@10": 0}
+    assert wanted["noise"]["documents"] > 0
+
+
+def test_other_runs_are_read_in_the_format_of_the_run(tiewise, folder):
+    (folder / "odd.txt").write_text("0.5 q a\n0.4 q b\n")
+    found = tiewise(
+        *("audit", "odd.txt", "--reference", "odd.txt", "--rerun", "odd.txt", "--format", "json"),
+        *("--input-format", "columns", "--input-columns", "score,query,doc"),
+    ).json
+    assert found["fidelity"]["pairs"] == 1 and not found["noise"]["reorders"]
+
+
 @pytest.mark.parametrize("kind", ["tsv", "csv", "jsonl", "markdown", "latex"])
 def test_every_format_has_the_verdict(tiewise, kind):
     text = tiewise("audit", "minilm-bf16.trec.gz", "--format", kind).out

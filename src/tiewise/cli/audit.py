@@ -95,8 +95,7 @@ def audit(
         edits = {name: evaluation[name] for name in ("drop_self", "distances")}
         needs_rows = reference is not None or rerun is not None
         runs = {name: open_audited(run, needs_rows=needs_rows, **edits) for name, run in inputs.open_runs().items()}
-        other = None if reference is None else tw.read_run(reference)
-        again = None if rerun is None else tw.read_run(rerun)
+        other, again = (None if path is None else inputs.open_run(path) for path in (reference, rerun))
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
         if judged is not None and len(runs) > 1 and compared:

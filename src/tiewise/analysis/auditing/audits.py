@@ -144,11 +144,11 @@ def audit(
     across = ties.count_across(ranks)
     fidelity = None
     if reference is not None:
-        other = MemoryRun(open_audited(reference, needs_rows=True, **edits).rows())
+        other = open_audited(reference, needs_rows=True, **edits)
         options = OptionNames(**options, oblivious=None)
         its_report = None if report is None else _evaluate(qrels, other, report.measures, options)
         fidelity = measure_fidelity(source.rows(), other.rows(), report, its_report)
-    noise = None if rerun is None else compare_scores(source.rows(), open_audited(rerun, **edits).rows())
+    noise = None if rerun is None else compare_scores(source.rows(), edit_source(as_source(rerun), **edits).rows())
     effects = None if report is None else measure_effects(report)
     reversals = () if report is None else find_reversals(report, pairs, limits)
     grade, verdict, advice = decide_verdict(evidence, across, effects, reversals, fidelity, library)
@@ -242,8 +242,8 @@ def open_audited(run: Any, *, drop_self: bool, distances: bool, needs_rows: bool
     source = edit_source(as_source(run), drop_self=drop_self, distances=distances)
     if isinstance(source, AuditedRun):
         return source
-    if needs_rows or not isinstance(source, (StreamedRun, EditedRun)):
-        source = MemoryRun(source.rows())
+    if not isinstance(source, EditedRun) and (needs_rows or not isinstance(source, StreamedRun)):
+        source = MemoryRun(source.rows())  # an edited run has its rows in memory, and knows that it is edited
     return AuditedRun(source)
 
 
