@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
+from functools import lru_cache
 from itertools import pairwise
 from numbers import Integral
 from typing import Any, TypeVar
@@ -233,12 +234,16 @@ def is_row(cls: type[Table], item: Any) -> bool:
     return all(is_id(one) or is_score(one) for one in picked)
 
 
-def row_names(cls: type[Table], names: Iterable[Any]) -> list[str | None]:
+def row_names(cls: type[Table], names: Iterable[Any]) -> tuple[str | None, ...]:
     """The names of the query, the document and the number of a row, None for what it has not."""
-    names = [name for name in names if isinstance(name, str)]
     numbers = (cls.value_names, RANK_NAMES) if cls is Run else (cls.value_names,)
+    return _row_names(tuple(name for name in names if isinstance(name, str)), numbers)
+
+
+@lru_cache(maxsize=64)  # rows have the same names, and runs in a loop the same queries
+def _row_names(names: tuple[str, ...], numbers: tuple[tuple[str, ...], ...]) -> tuple[str | None, ...]:
     number = next((found for known in numbers if (found := find_name(names, known)) is not None), None)
-    return [find_name(names, QUERY_NAMES), find_name(names, DOC_NAMES), number]
+    return find_name(names, QUERY_NAMES), find_name(names, DOC_NAMES), number
 
 
 def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any, Any]] | None:
@@ -249,7 +254,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     """
     if "columns" in table and "data" in table and isinstance(table["data"], list):  # pandas, orient="split"
         return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
-    if len(table) > 100 or None in row_names(cls, table):
+    if not 3 <= len(table) <= 100 or None in row_names(cls, table):
         return None
     columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):
