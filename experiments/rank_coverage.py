@@ -4,26 +4,23 @@ Systems stand at equal distances. A collection moves each system (the same for a
 and every value has noise. Truth is the rank by the mean over all queries of these collections (*other queries*), or
 over all collections (*other collections*). Percentiles of bootstrapped ranks are shown beside the intervals.
 
-python -m experiments.rank_coverage [--trials 400] [--write]
+python -m experiments.rank_coverage [--trials 400]
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
-from experiments.table1 import insert_table
 from tiewise.analysis import simultaneous
 from tiewise.analysis.rank_intervals import over_queries, over_units, rank_intervals, unit_means
 
 SYSTEMS, COLLECTIONS, QUERIES = 20, 15, 50
 BY_COLLECTION, BY_QUERY, NOISE = 0.015, 0.2, 0.15  # standard deviations
 RESAMPLES = 200
-PAGE = Path(__file__).parent.parent / "docs/leaderboard.md"
 
 Noise = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]  #: with mean 0 and standard deviation 1
 
@@ -98,7 +95,7 @@ def cover(gap: float, noise: Noise, trials: int, seed: int = 0) -> dict[str, tup
 
 
 def table(trials: int) -> str:
-    """The table of the page."""
+    """The table that the page summarises."""
     lines = [
         "| target | distance | values | intervals hold | ranks in one | percentiles hold |",
         "|---|---|---|---|---|---|",
@@ -115,13 +112,9 @@ def table(trials: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=400)
-    parser.add_argument("--write", action="store_true", help="put the table into the page")
     given = parser.parse_args()
     simultaneous.MAX_DRAWS = simultaneous.MIN_DRAWS = 2000  # fewer draws than a user has
-    found = table(given.trials).rstrip("\n")
-    print(found)
-    if given.write:
-        PAGE.write_text(insert_table(PAGE.read_text(encoding="utf-8"), "rank coverage", found), encoding="utf-8")
+    print(table(given.trials), end="")
 
 
 if __name__ == "__main__":

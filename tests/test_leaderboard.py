@@ -294,7 +294,7 @@ def test_the_largest_of_some_differences_is_that_of_a_naive_computation(is_missi
 
 @pytest.mark.parametrize("target", ["other queries", "other collections"])
 def test_intervals_hold_for_all_systems_at_once(monkeypatch, target):
-    """A small version of `experiments.rank_coverage`, whose table is on the page."""
+    """A small version of `experiments.rank_coverage`, which the page summarises."""
     monkeypatch.setattr(simultaneous, "MAX_DRAWS", 1000)
     monkeypatch.setattr(rank_coverage, "SYSTEMS", 8)
     rng, held, shown = np.random.default_rng(1), 0, 0
