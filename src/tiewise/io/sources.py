@@ -26,7 +26,6 @@ from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
 from tiewise.io.formats import check_format, detect_family
-from tiewise.io.json_documents import read_frame, read_ranked_rows
 from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.rankings import as_table, rows_of_columns, table_of_batch
 from tiewise.io.reading import read_run, read_table
@@ -223,6 +222,12 @@ def _from_data_set(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     return _from_rows(cls, list(given), **kind)
 
 
+def _from_frame(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    from tiewise.io.json_documents import read_frame
+
+    return read_frame(cls, given, **kind)
+
+
 def _from_file(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     return read_table(cls, given, None, **kind)
 
@@ -253,6 +258,8 @@ def _from_pairs(cls: type[AnyTable], pairs: list[tuple[Any, Any]]) -> AnyTable:
 
 
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    from tiewise.io.json_documents import read_ranked_rows
+
     rows = [_as_mapping(row) for row in given]
     if rows and all(isinstance(row, tuple) and len(row) == 2 and _is_ranking(*row) for row in rows):
         return _from_pairs(cls, rows)
@@ -277,7 +284,7 @@ SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
     (lambda given: isinstance(given, Mapping), _from_mapping),
     (_is_data_set, _from_data_set),
     (_are_numbers, _refuse_arrays),
-    (_is_frame, read_frame),
+    (_is_frame, _from_frame),
     (_is_from_ranx, _from_ranx),
     (lambda given: hasattr(given, "read"), _from_file),
     (_is_listing, _from_rows),
