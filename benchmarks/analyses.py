@@ -3,7 +3,7 @@
     python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
 The comparison is of two runs of a million rows; all pairs are those of 200 runs in memory. RBO is that of the first
-lists of two runs, from their scores, and by the package rbo from lists that were sorted before. Audit and rows for each
+lists of two runs, from their scores; for the package rbo they are sorted first. Audit and rows for each
 query are of the large shapes. Such a process first does the same with a small run, so imports do not count. Reports are
 on ten systems with 1,000 queries each, and on fifty; imports count there, as in the command.
 """
@@ -85,7 +85,7 @@ def _load(action: str, qrels: Path, runs: Sequence[Path]) -> tuple[Any, Sequence
         return both[0][0], [scores for _, scores in both]
     if action.startswith("rbo"):
         lists = [next(iter(dicts(qrels, run)[1].values())) for run in runs]
-        return qrels, lists if action == "rbo" else [sorted(one, key=one.__getitem__, reverse=True) for one in lists]
+        return qrels, lists
     return qrels, runs
 
 
@@ -97,7 +97,8 @@ def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path
             if package is None:
                 tw.rbo(tw.Ranking.from_scores(one), tw.Ranking.from_scores(other), phi=0.9)
             else:
-                package.RankingSimilarity(one, other).rbo(p=0.9)
+                sorted_lists = [sorted(scores, key=scores.__getitem__, reverse=True) for scores in runs]
+                package.RankingSimilarity(*sorted_lists).rbo(p=0.9)
         return
     if action == "evaluate":
         for run in runs:

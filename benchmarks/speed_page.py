@@ -226,7 +226,7 @@ ACTIONS = {
     "per-query": "`tiewise evaluate --per-query`, TSV",
     "pairs": "`compare`, all pairs",
     "rbo": "`rbo` of scores, 100 times",
-    "rbo package": "package rbo of sorted lists, 100 times",
+    "rbo package": "package rbo of scores, sorted first, 100 times",
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiewise.caching import cached_property
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, is_first
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.pairs import PairGroups, RankedLists
@@ -122,9 +122,9 @@ class Ranking(Sequence[tuple[Item, ...]]):
     @classmethod
     def _from_column(cls, items: Sequence[Item], scores: Floats, depth: int | None, edge: Edge) -> Ranking:
         order = np.argsort(-scores, kind="stable")
-        ends = np.flatnonzero(scores[order[1:]] != scores[order[:-1]]) + 1
+        first = np.flatnonzero(is_first(scores[order]))
         ranking = cls.__new__(cls)
-        ranking._set_items([items[i] for i in order.tolist()], np.diff([0, *ends.tolist(), len(items)]))
+        ranking._set_items(list(map(items.__getitem__, order.tolist())), np.diff(first, append=len(items)))
         return ranking if depth is None else ranking.cut(depth, edge)
 
     def cut(self, depth: int, edge: Edge = "error") -> Ranking:
