@@ -285,7 +285,7 @@ def test_printed_numbers_of_two_tools_are_found() -> None:
     assert [one.cause for one in found.causes] == ["label threshold", "order of ties", "printed digits"]
     assert (
         found.explained
-        and found.consistent_with == f"{printed[0]} as docid-asc; {printed[1]} as trec_eval, label threshold 2"
+        and found.consistent_with == f"{printed[0]} as docid-asc; {printed[1]} as trec_eval, label threshold: 2"
     )
     assert found.difference == float(printed[1]) - float(printed[0]) and abs(found.remainder) <= ATOL
     assert abs(found.causes[-1].contribution) <= 1e-4  # within the printed digits
@@ -311,10 +311,10 @@ def test_the_rank_column_and_the_order_of_the_file_are_readings(tmp_path: Any) -
 def test_ranks_that_contradict_the_scores_are_a_reading(tmp_path: Any) -> None:
     (tmp_path / "run.trec").write_text("q Q0 b 3 0.9 t\nq Q0 a 1 0.7 t\nq Q0 d 2 0.8 t\nq Q0 c 4 0.6 t\n")
     qrels: Judgments = {"q": {"a": 1}}
-    for number, position in (("1.0000", "rank column"), (".5000", "order of the input")):
+    for number, position in (("1.0000", "rank column"), (".5000", "as in the input")):
         found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=(".3333", number), tools=("trec_eval",))
         assert [(one.cause, one.a, one.b) for one in found.causes[:-1]] == [("list order", "scores", position)]
-        assert found.consistent_with == f".3333 as trec_eval; {number} as trec_eval, list order {position}"
+        assert found.consistent_with == f".3333 as trec_eval; {number} as trec_eval, list order: {position}"
     agreed = tw.why(qrels, {"q": {"b": 0.9, "d": 0.8, "a": 0.7}}, "RR", numbers=(".3333", ".5000"))
     assert not agreed.explained  # nothing to rank by but the scores
 
@@ -347,6 +347,17 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
     assert "As they are, tools print .5000 (" in found.notes[0]
     assert found.notes[1] == "Other orders of ties give .5000 to 1.0000."
     assert abs(found.remainder) <= ATOL
+
+
+def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:
+    found = tw.why({"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}, "RR", numbers=(".33334", ".5"))
+    assert "As they are, tools print .33333 (tiewise)" in found.notes[0]
+
+
+def test_a_tool_that_needs_an_option_for_missing_queries_is_a_reading_with_it() -> None:
+    qrels: Judgments = {"a": {"x": 1}, "b": {"y": 1}}
+    found = tw.why(qrels, {"a": {"x": 0.5, "w": 0.5}}, "RR", numbers=(".5000", ".2500"))
+    assert found.consistent_with.startswith(".5000 as trec_eval -c, ir_measures")
 
 
 def test_few_digits_have_many_explanations_and_they_are_named() -> None:
@@ -513,6 +524,13 @@ def test_small_causes_share_a_row_and_explain_has_all() -> None:
     assert "cause 1" in found.to_text(explain=True) and "others" not in found.to_text(explain=True)
 
 
+def test_the_largest_cause_may_go_against_the_difference() -> None:
+    causes = (tw.Cause("x", "a", "b", 0.05), tw.Cause("y", "a", "b", -0.04), tw.Cause("z", "a", "b", -0.04))
+    found = tw.Why("AP", ("A", "B"), (0.5, 0.47), causes)
+    assert found.sentence == "Largest cause: x; then y and z; they partly cancel."
+    assert tw.Why("AP", ("A", "B"), (0.0, -0.08), causes[1:]).sentence == "Largest cause: y; then z."
+
+
 def test_where_no_query_is_left_two_causes_have_one_contribution() -> None:
     """No query has a relevant document of label 2, until the labels are rounded."""
     qrels: Judgments = {"q": {"a": 1.6}}
@@ -520,7 +538,7 @@ def test_where_no_query_is_left_two_causes_have_one_contribution() -> None:
     tools = ("tiewise", "tiewise --labels round -l 2 --no-relevant skip")
     found = tw.why(qrels, run, "AP(rel=2)", tools=("tiewise", "tiewise --labels round --no-relevant skip"))
     assert [(one.cause, one.contribution) for one in found.causes] == [
-        ("no relevant documents and fractional labels", 1.0)
+        ("queries without relevant documents and fractional labels", 1.0)
     ]
     assert tw.why(qrels, run, "AP", tools=tools).difference == 0
 

@@ -55,7 +55,7 @@ STORIES = {
         ONE, lists("r", queries=7), "nDCG@10", "mteb", "ir_measures", missing_queries=-0.3
     ),
     "queries without relevant documents": story(
-        SOME, lists("r"), "RR@10", "trec_eval", "sentence-transformers", no_relevant_documents=0.2
+        SOME, lists("r"), "RR@10", "trec_eval", "sentence-transformers", queries_without_relevant_documents=0.2
     ),
     "judged documents only": story(ONE, lists("x", "r"), "RR", "trec_eval", "trec_eval -J", unjudged_documents=0.5),
     "another label threshold": story(
@@ -95,7 +95,7 @@ def test_arguana_as_it_was_printed() -> None:
     printed = [f"{100 * value:.1f}" for value in values]
     found = tw.why(qrels, run, "nDCG@10", numbers=printed, tools=("mteb",))
     assert [one.cause for one in found.causes] == ["self-documents", "printed digits"]
-    assert found.consistent_with == f"{printed[0]} as mteb; {printed[1]} as mteb, self-documents dropped"
+    assert found.consistent_with == f"{printed[0]} as mteb; {printed[1]} as mteb, self-documents: dropped"
     note = "60 lists hold the document with the id of the query; some tasks of mteb drop it: 'mteb --drop-self'."
     assert tw.why(qrels, run, "nDCG@10", tools=("mteb", "tiewise")).notes == (note,)
 

@@ -56,7 +56,7 @@ POSITIONS: dict[str, dict[Any, str]] = {
     "judged_only": {False: "kept", True: "removed"},
     "depth": {None: "whole"},
     "cutoff": {None: "none"},
-    "ranked_by": {"score": "scores", "rank": "rank column", "given": "order of the input"},
+    "ranked_by": {"score": "scores", "rank": "rank column", "given": "as in the input"},
     "order": {
         EXPECTED: "mean of all orders",
         "docid-desc": "ids descending",
@@ -70,7 +70,7 @@ POSITIONS: dict[str, dict[Any, str]] = {
 ADVICE = {
     "self-documents": "documents with the id of their query. Drop them if queries are documents of the collection.",
     "missing queries": "judged queries that the run lacks. Count them as 0, or systems gain by failing.",
-    "no relevant documents": "queries without any are 0 for every system. Say whether they count.",
+    "queries without relevant documents": "they are 0 for every system. Say whether they count.",
     "fractional labels": "a label of 2.7 is 2.7, 2 or 3. Use whole labels, or the same tool.",
     "unretrieved documents": "relevant ones are unknown to a tool that sees the lists alone. Give it all judgments.",
     "label threshold": "the lowest label that is relevant (-l). Say which, as in AP(rel=2).",
@@ -146,7 +146,7 @@ class Why(Result):
             return f"Both numbers are the same: {join_names([one.cause for one in found])} cancel."
         opposite = {one.contribution > 0 for one in found} == {True, False}
         others = join_names([one.cause for one in found[1:]])
-        return f"Most of it: {found[0].cause}; then {others}{', which partly cancel' if opposite else ''}."
+        return f"Largest cause: {found[0].cause}; then {others}{'; they partly cancel' if opposite else ''}."
 
     @property
     def _effective(self) -> list[Cause]:

@@ -7,6 +7,7 @@ what is found is consistent with them, and others that are as simple are named t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -39,15 +40,15 @@ class Candidate(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A printed number, and half a unit of its last digit."""
+    """A printed number, and its decimals."""
 
     text: str
     value: float
-    half: float
+    digits: int
 
     def matches(self, value: float | None) -> bool:
         """Whether this value is printed so."""
-        return value is not None and abs(value - self.value) <= self.half + ATOL
+        return value is not None and abs(value - self.value) <= 0.5 * 10.0**-self.digits + ATOL
 
 
 def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], tools: Sequence[str]) -> Why:
@@ -111,7 +112,7 @@ def _parse_number(text: Any, measure: Measure) -> Printed:
         number, digits = number / 100, digits + 2
     if number < measure.limits[0] or (number > 1 and is_share):
         raise InputError(f"{text} is no number of {measure}, even in per cent.")
-    return Printed(str(text), float(number), 0.5 * 10.0**-digits)
+    return Printed(str(text), float(number), digits)
 
 
 class _Search:
@@ -149,7 +150,8 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        return f"{format_measured(value, SHORT, is_count=self._measure.total)} ({name})"
+        numbers = replace(SHORT, digits=max(SHORT.digits, printed.digits))
+        return f"{format_measured(value, numbers, is_count=self._measure.total)} ({name})"
 
     def describe_range(self) -> Iterator[str]:
         """What other orders of ties can print."""
@@ -165,7 +167,7 @@ class _Search:
                     settings = base
                     for switch, position in turns:
                         settings = settings.turn(switch, position)
-                    turned = (f"{SWITCHES.get(s, s)} {describe_position(s, p)}" for s, p in turns)
+                    turned = (f"{SWITCHES.get(s, s)}: {describe_position(s, p)}" for s, p in turns)
                     yield settings, ", ".join([name, *turned])
 
     def _bases(self, tool: str | None) -> Iterator[tuple[Settings, str]]:
@@ -173,10 +175,12 @@ class _Search:
             yield parse_tool(tool, self._measure, self._numbers.given), tool
             return
         for name in (OURS, *TOOLS, *_orders(self._numbers.given)):
-            try:
-                yield parse_tool(name, self._measure, self._numbers.given), name
-            except InputError:  # it does not print this measure
-                continue
+            for text in (name, f"{name} -c"):  # some print no mean without -c if judged queries are missing
+                try:
+                    yield parse_tool(text, self._measure, self._numbers.given), text
+                    break
+                except InputError:  # it does not print this measure
+                    continue
 
 
 def _alternatives(evaluation: Evaluation, measure: Measure) -> Iterable[tuple[str, Any]]:

@@ -101,7 +101,7 @@ FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
 SWITCHES = {
     "drop_self": "self-documents",
     "missing": "missing queries",
-    "no_relevant": "no relevant documents",
+    "no_relevant": "queries without relevant documents",
     "labels": "fractional labels",
     "retrieved_only": "unretrieved documents",
     "rel": "label threshold",
