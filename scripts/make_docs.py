@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import math
 import re
 import sys
 from collections import Counter
@@ -221,7 +220,8 @@ def describe_names(names: dict[str, str], known: dict[str, str]) -> str:
         text = "" if known.get(name) == what else what
         names_before, before = items[-1] if items else ("", "described elsewhere")
         if what in SECONDS or text == before:
-            items[-1] = (f"{names_before}, `{name}`", f"{before}; {what}" if before else "")
+            both = f"{before}; {what}".removesuffix(": its lower end; its upper end")
+            items[-1] = (f"{names_before}, `{name}`", both if before else "")
         else:
             items.append((f"`{name}`", text))
     return "".join(f"* {name}{text and f': {text}'}\n" for name, text in items)
@@ -242,7 +242,6 @@ SPELLINGS = {
 
 
 DIVERSITY, TWO_RANKINGS = "diversity", "two rankings"  #: families with a section of their own
-LARGE = 1e99  #: a bound from here on is only one of float64
 #: Where our own measures are defined: those that plugins bring are not part of the page.
 MODULES = (catalogue.__name__, pair_measures.__name__)
 
@@ -306,9 +305,10 @@ def measure_section(one: tw.Measure) -> str:
     facts += [more for name, param in one.params.items() if name != "rel" and (more := allowed(name, param))]
     if one.aliases:
         facts.append("also " + ", ".join(f"`{alias.replace(':', '` with `')}`" for alias in one.aliases))
-    return "\n".join(
-        [f"### {one.stem}\n", prose.strip() + "\n", f"```python\n>>> {example.strip()}\n```\n", f"{'; '.join(facts)}\n"]
-    )
+    parts = [f"### {one.stem}\n", prose.strip() + "\n"]
+    if "[" in example:  # the order of ties changes the value
+        parts.append(f"```python\n>>> {example.strip()}\n```\n")
+    return "\n".join([*parts, f"{'; '.join(facts)}\n"])
 
 
 def spelled(value: object) -> str:
@@ -319,16 +319,12 @@ def spelled(value: object) -> str:
 
 
 def allowed(name: str, param: Any) -> str:
-    """What else than its default a parameter may be, in words."""
+    """Which other choices a parameter has; that of a number is checked when it is given."""
     if isinstance(param.default, bool):
         return f"or `{name}={not param.default}`"
     if others := [f"`{name}={spelled(choice)}`" for choice in param.choices or () if choice != param.default]:
         return f"or {', '.join(others)}"
-    bounds = [f"above {param.above:g}"] * (not math.isinf(param.above))
-    bounds += [f"below {param.below:g}"] * (not math.isinf(param.below) and param.below < LARGE)
-    to = "on" if math.isinf(param.most) else f"to {param.most:g}"
-    bounds += [f"from {param.least:g} {to}"] * (not math.isinf(param.least))
-    return f"`{name}` {', '.join(bounds)}" if bounds else ""
+    return ""
 
 
 # -- command line ---------------------------------------------------------------------------------------------
@@ -336,8 +332,8 @@ def allowed(name: str, param: Any) -> str:
 CLI_HEAD = """# Command line
 
 Every command, argument and option, as `--help` shows them. `tiewise --install-completion` completes them in your
-shell. In the examples, `qrels.txt`, `run.trec` and the like stand for your files; `tiewise demo --write example`
-writes some to try.
+shell. `QRELS` are relevance judgments, `RUN` is a run; `-` is standard input. `tiewise demo --write example` writes
+files to try.
 
 | exit code | meaning |
 |---|---|
@@ -346,6 +342,13 @@ writes some to try.
 | 3 | a `--fail-if` condition is true |
 """
 
+
+#: What `CLI_HEAD` says once of the arguments of most commands.
+USUAL = (
+    "Relevance judgments; - is standard input.",
+    "A run; - is standard input.",
+    "One or more runs; - is standard input.",
+)
 
 SHARED_HEAD = """## Shared options
 
@@ -417,17 +420,14 @@ def command_section(name: str, command: Any, shared: Sequence[OptionRow]) -> str
     context = click.Context(command, info_name=name, **app.context_settings)
     usage = " ".join([name, *command.collect_usage_pieces(context)])
     parts = [f"## {name}\n", "```text", usage, "```\n", plain(command.help) + "\n"]
-    if arguments := [one for one in command.params if isinstance(one, Argument)]:
+    if arguments := [one for one in command.params if isinstance(one, Argument) and one.description not in USUAL]:
         parts.append(" ".join(f"`{one.metavar}`: {one.description}" for one in arguments) + "\n")
     known, named, own = {row.key for row in shared}, list[OptionRow](), list[tuple[str, str]]()
     for row in command_rows(name, command):
         if row.key in known:
             named.append(row)
             continue
-        spelled, text = replace_measures(row, "[Measures](#shared-options).").key
-        if own and own[-1][1] == text:  # help shows them on one line too
-            spelled = f"{own.pop()[0]}; {spelled}"
-        own.append((spelled, text))
+        own.append(replace_measures(row, "[Measures](#shared-options).").key)
     parts += [bullets(own)] if own else []
     if named:
         where = "tiewise-protocol" if is_protocol(name.removeprefix("tiewise ")) else "shared-options"
@@ -451,8 +451,11 @@ def name_options(named: Sequence[OptionRow], shared: Sequence[OptionRow]) -> str
 
 
 def bullets(items: Iterable[tuple[str, str]]) -> str:
-    """A list of names, each with its text."""
-    return "".join(f"* {name}: {text}\n" for name, text in items)
+    """A list of names, each with its text; those with one text share a line, as in help."""
+    merged = dict[str, list[str]]()
+    for name, text in items:
+        merged.setdefault(text, []).append(name)
+    return "".join(f"* {'; '.join(names)}: {text}\n" for text, names in merged.items())
 
 
 def plain(text: str | None) -> str:
@@ -609,7 +612,7 @@ def load(path: str) -> tuple[str, Any]:
 def summary(found: Any) -> str:
     """The first sentence of a docstring."""
     text = " ".join((inspect.getdoc(found) or "").partition("\n\n")[0].split())
-    return cell(re.match(r".*?[.:](?= |$)|.*", text)[0].rstrip(":"))
+    return cell(re.match(r"(?:``.*?``|.)*?(?<!Eq)(?<!al)[.:](?= |$)|.*", text)[0].rstrip(":"))
 
 
 # -- parts of pages -------------------------------------------------------------------------------------------

@@ -24,9 +24,7 @@ from tiewise.errors import InputError
 EXAMPLES = (
     "tiewise audit run.trec",
     "tiewise audit bf16.trec --qrels qrels.txt --reference fp32.trec",
-    "tiewise audit run.trec --format json | jq .verdict",
     "tiewise audit run.trec --fail-if 'tied_share > 0.1 or cut_lists > 0'",
-    "tiewise audit runs/*.trec --qrels qrels.txt -m nDCG@10",
     "tiewise audit run.trec --qrels qrels.txt --fail-if changes_winner",
 )
 

@@ -27,13 +27,10 @@ from tiewise.results.view import Format
 
 EXAMPLES = (
     "tiewise evaluate qrels.txt run.trec -m nDCG@10 -m RR@10",
-    "tiewise evaluate qrels.txt bm25.trec dense.trec.gz --wide",
     "tiewise evaluate -q -c -M 1000 -m ndcg_cut.10 --format trec qrels.txt run.trec",
     "tiewise evaluate qrels.txt run.json --tools --oblivious sentence-transformers",
-    "tiewise evaluate qrels.txt run.trec --qrels-kind diversity -m alpha_nDCG@20",
     "tiewise evaluate qrels.txt 'shards/*.trec.gz' --engine ray --address auto",
     "tiewise evaluate qrels.txt run.trec --fail-if 'range(nDCG@10) > 0.01'",
-    "tiewise evaluate qrels.txt run.trec --rerun again.trec",
 )
 
 
