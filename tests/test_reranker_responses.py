@@ -221,6 +221,7 @@ def classes(probabilities, names):
         ({"data": [{"index": i, "label": "LABEL_0", "probs": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ({"data": classes(PROBABILITIES, ("LABEL_0", "LABEL_1"))}, ODDS),  # vLLM /classify
         ({"data": classes(PROBABILITIES, ("no", "yes"))}, ODDS),
+        ({"data": classes([0.5] * len(PROBABILITIES), ("no", "yes"))}, dict.fromkeys(ODDS, 0.0)),
         ({"data": [{"index": i, "object": "pooling", "data": [p]} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ({"data": [{"index": i, "object": "pooling", "data": p} for i, p in enumerate(PROBABILITIES)]}, SCORES),
         ([[{"label": "LABEL_0", "score": p}] for p in PROBABILITIES], SCORES),  # TEI /predict
@@ -309,7 +310,6 @@ def test_a_blank_token_before_the_answer(tmp_path):
         ([{"label": "LABEL_0", "score": 0.9}] * 3, "a result has no index"),
         ([{"id": "other", "score": 0.9}], "the id 'other', which is none of the doc_ids"),
         ({"data": [{"index": 0, "label": "entailment", "probs": [0.1, 0.9]}]}, "does not say which is relevant"),
-        ({"data": [{"index": 0, "label": "yes", "probs": [0.5, 0.5]}]}, "does not say which is relevant"),
         ({"data": [{"index": 0, "label": "yes", "probs": ["x"]}]}, "probs must be a list of numbers"),
         ([[{"label": "a", "score": 0.5}, {"label": "b", "score": 0.5}]] * 3, "the labels 'a', 'b' do not say"),
         ([[{"name": "a"}]] * 3, "expected for each document"),
@@ -359,6 +359,7 @@ def test_the_ids_of_a_batch_name_queries_and_documents(make, tmp_path):
     ("lines", "message"),
     [
         (batch("{}{}".format), "a.jsonl:1: custom_id 'q1d7' names no query and document. Write query_id and doc_id"),
+        (batch("request-{1}".format, ids=["1", "2", "3"]), "custom_id 'request-1' names no query and document"),
         (batch("task-{}-{}".format), "custom_id 'task-q1-d7' names no query and document"),
         (batch("q-{}_{}".format), "custom_id 'q-q1_d7' may be divided at '_' or '-'"),
         ([*batch("{}_{}".format), *batch("{}-{}".format)], "names no query and document"),

@@ -183,6 +183,8 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "Weaviate": (each(lambda docs: {"data": {"Get": {"Doc": [{"title": "…", "_additional": {"id": d, "distance": -s}} for d, s in docs.items()]}}}), RUN),
     "Weaviate, BM25": (each(lambda docs: {"data": {"Get": {"Doc": [{"docid": d, "_additional": {"id": "0-0", "score": str(s)}} for d, s in docs.items()]}}}), RUN),
     "Qdrant, ids in the payload": (each(lambda docs: {"points": [{"id": i, "version": 0, "score": s, "payload": {"doc_id": d}} for i, (d, s) in enumerate(docs.items())]}), RUN),
+    "Pinecone, search of texts": (each(lambda docs: {"result": {"hits": [{"_id": d, "_score": s, "fields": {}} for d, s in docs.items()]}, "usage": {}}), RUN),
+    "Algolia": (each(lambda docs: {"hits": [{"objectID": d, "title": "…"} for d in docs], "nbHits": 3}), RANKED),
     "Azure": (each(lambda docs: {"@odata.context": "…", "value": [{"@search.score": s, "id": d} for d, s in docs.items()]}), RUN),
     "Meilisearch": (each(lambda docs: {"hits": [{"id": d, "_rankingScore": s} for d, s in docs.items()], "query": "?"}), RUN),
     "MTEB": (json.dumps({"mteb_model_meta": {"model_name": "m"}, "default": {"test": RUN}}), RUN),
@@ -384,6 +386,8 @@ def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypat
         ("q1,d1,0.9\nq1,d2,0.8\n", "looks like a run (scores that fall)"),
         (lines("{q}\t{d}\t{r}", rows=[(q, f"d{i}", i, 0) for q in "ab" for i in range(1, 4)]), "looks like a run (ranks that count up)"),
         ("q1,Q0,d1,1,0.5,tag\n", "looks like a run (6 columns)"),
+        ("2 qid:1 1:0.5 # d1\n", "--qrels-format columns:query,-,doc,label,- "),
+        ('{"id": "q1", "question": "?", "golden_answers": ["Rome"]}\n{"id": "q2", "golden_answers": ["A"]}\n', "is neither a row"),
     ],
 )  # fmt: skip
 def test_bad_files_of_judgments(content: str, message: str, tmp_path: Path) -> None:
@@ -434,6 +438,9 @@ def test_the_metric_of_distances_is_named(tmp_path: Path, tiewise: Any) -> None:
             with pytest.raises(tw.InputError, match="has a distance, which may be a score, too"):
                 as_run(given)
         assert tw.read_run(path, format=f"rankings:{metric}").to_dict() == expected
+        rest = [{"code": 0, "data": one} for one in hits]
+        path = saved(tmp_path, json.dumps(dict(zip(RUN, rest, strict=True))), "milvus.json")
+        assert tw.read_run(path, format=f"rankings:{metric}").to_dict() == RUN
         path = saved(tmp_path, json.dumps(dict(zip(RUN, hits, strict=True))), "milvus.json")
         assert tw.read_run(path, format=f"rankings:{metric}").to_dict() == RUN
         with pytest.raises(tw.InputError, match="not in the order of their scores"):
@@ -499,6 +506,8 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ({"q": {"documents": ["d2", "d1"], "scores": [0.5, 0.5]}}, {"q": {"d2": 0.5, "d1": 0.5}}),
         ({"q1": HIT}, {"q1": RUN["q1"]}),  # pyserini's batch_search
         ({"q1": SimpleNamespace(points=[SimpleNamespace(id=h.docid, score=h.score) for h in HIT])}, {"q1": RUN["q1"]}),
+        ({"q1": SimpleNamespace(total=3, docs=HIT)}, {"q1": RUN["q1"]}),  # Redis
+        ({"q1": [{"corpus_id": d, "score": np.array(s)} for d, s in RUN["q1"].items()]}, {"q1": RUN["q1"]}),
         ({"q1": [SimpleNamespace(node=SimpleNamespace(node_id=h.docid), score=h.score) for h in HIT]}, {"q1": RUN["q1"]}),
         ([[{"corpus_id": 3, "score": 0.5}], [{"corpus_id": 1, "score": 0.25}]], {"0": {"3": 0.5}, "1": {"1": 0.25}}),
         (json.loads(json.dumps([[{"corpus_id": d, "score": s} for d, s in RUN["q1"].items()]])), {"0": RUN["q1"]}),
@@ -670,6 +679,9 @@ def test_from_rankings() -> None:
     [
         ({"q": {"a", "b"}}, "query 'q': a set has no order"),
         ({"q": "d1"}, "query 'q': a str is no ranking"),
+        ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is no id. Give \(id, score\), or \(id, -distance\)"),
+        ({"q": {"search_results": [{"id": i} for i in range(999)]}}, r"^.{0,160} Write a list of results as {query: \[{\"id\": …, \"score\": …}, …\]}\.$"),
+        ((np.array([[0.5, 0.25]]), np.array([[1, 0]])), r"tw.Run.from_neighbors\(scores, ids\)"),  # of faiss
         ({"q": ["a", 1.5]}, "query 'q': 1.5 is no id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),

@@ -307,7 +307,9 @@ def _number_problem(value: object, where: str, what: str) -> str | None:
     except (TypeError, ValueError):
         if isinstance(value, (str, bytes)) and _is_number(value):
             return f"{where}: {what} {value!r} is text, not a number. Convert the {what}s: float({what})."
-        return f"{where}: {what} {value!r} is not a number."
+        is_list = isinstance(value, (list, tuple))
+        advice = ' Write a list of results as {query: [{"id": …, "score": …}, …]}.' if is_list else ""
+        return f"{where}: {what} {value!r:.60} is not a number.{advice}"
     except OverflowError:
         number = math.inf
     if isinstance(value, (int, np.integer)) and (math.isinf(number) or int(number) != int(value)):

@@ -52,6 +52,8 @@ def name_requests(values: Sequence[tuple[Any, str]]) -> list[tuple[Any, str]]:
         raise InputError(f"{where}: {name} {ids[0]!r} {several}. {ADVICE}")
     pairs = [one.split(fitting[0]) for one in ids]
     queries, docs = ({pair[place] for pair in pairs} for place in (0, 1))
+    if len(queries) == 1 < len(ids) and not any(map(str.isdigit, min(queries))):  # request-1, request-2
+        raise InputError(f"{where}: {name} {ids[0]!r} names no query and document. {ADVICE}")
     if len(queries) > len(docs):
         raise InputError(
             f"{where}: of {name}s such as {ids[0]!r} the first parts differ more than the second. {ADVICE}"

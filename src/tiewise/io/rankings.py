@@ -149,6 +149,10 @@ def _read_item(cls: type[Table], item: Any, rank: int, metric: str) -> tuple[Any
             return first, second * _sign(metric) if is_score(second) else second, number
     elif is_score(first) and isinstance(second, str):  # as in a heap: only one of them is text
         return second, first * _sign(metric), f"{number} before it"
+    if is_score(second) and not is_score(first):  # of LangChain, for which some stores give distances
+        raise ValueError(
+            f"{_shorten(item)}: a {type(first).__name__} is no id. Give (id, {number}), or (id, -distance)."
+        )
     raise ValueError(f"{_shorten(item)}: which one is the document? Give {{document: {number}}}.")
 
 

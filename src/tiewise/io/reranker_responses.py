@@ -317,7 +317,7 @@ def _score_of_probabilities(item: Mapping[str, Any]) -> float:
     if len(values) == 1:
         return values[0]
     label = str(item.get("label")).lower()
-    if len(values) != 2 or label not in (*POSITIVE, *NEGATIVE) or values[0] == values[1]:
+    if len(values) != 2 or label not in (*POSITIVE, *NEGATIVE):
         raise ValueError(
             f"{len(values)} classes, and the label {item.get('label')!r} does not say which is relevant. Serve a model "
             "with one class, or with the labels yes and no, or LABEL_1 and LABEL_0."

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 
 #: The names of a document's id in an item of a list: those of columns, then those of services and libraries.
-ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key")
+ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key", "objectID")
 SCORE_NAMES = (
     *("score", "sim", "similarity", "relevance_score", "_score", "_relevance_score", "_rankingScore"),
     "@search.rerankerScore",
@@ -73,10 +73,12 @@ PLACES: tuple[ListPlace, ...] = (
     ListPlace(("data", "Get", "*"), is_ordered=True, read_item=_of_weaviate),
     ListPlace(("objects",), is_ordered=True, read_item=_of_weaviate),
     ListPlace(("result", "points"), is_ordered=True),  # Qdrant
+    ListPlace(("result", "hits"), is_ordered=True),  # Pinecone
     ListPlace(("result",), is_ordered=True),
     ListPlace(("points",), is_ordered=True),
     ListPlace(("matches",), is_ordered=True),  # Pinecone
     ListPlace(("value",), is_ordered=True),  # Azure
+    ListPlace(("data",), is_ordered=True),  # Milvus
     ListPlace(("hits",), is_ordered=True),  # Anserini, RankGPT, Meilisearch
     ListPlace(("candidates",), is_ordered=True),
     ListPlace(("ctxs",), is_ordered=True),
@@ -103,8 +105,8 @@ PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs"
 PARALLEL_IDS = PARALLEL[:5]
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
 NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
-#: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids.
-RELEVANT_NAME = re.compile(r"(?i)(relevant|positive|gold|ground_?truth)")
+#: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids; golden_answers are texts.
+RELEVANT_NAME = re.compile(r"(?i)(?!.*answer)(relevant|positive|gold|ground_?truth)")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
 TEXT_NAMES = ("query", "question", "input")
@@ -165,8 +167,8 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
 
 
 def unwrap(given: Any) -> Any:
-    """The list or the mapping in the answer of a client: Elasticsearch has a body, Qdrant points, Weaviate objects."""
-    for name in ("body", "points", "matches", "objects"):
+    """The list or the mapping in the answer of a client: Elasticsearch has a body, Qdrant points, Redis docs."""
+    for name in ("body", "points", "matches", "objects", "docs", "results"):
         if not isinstance(given, (Mapping, list, tuple)) and isinstance(getattr(given, name, None), (Mapping, list)):
             found = getattr(given, name)
             return found if name == "body" else {name: found}
@@ -258,7 +260,8 @@ def is_id(value: Any) -> bool:
 
 def is_score(value: Any) -> bool:
     """Whether a value is a number."""
-    return isinstance(value, Real) and not isinstance(value, bool)
+    is_tensor = getattr(value, "shape", None) == () and hasattr(value, "__float__")
+    return (isinstance(value, Real) and not isinstance(value, bool)) or is_tensor
 
 
 def has_attributes(item: Any) -> bool:

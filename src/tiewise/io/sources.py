@@ -143,7 +143,8 @@ def _refuse_arrays(cls: type[Table], given: Any, **kind: Any) -> Any:
     """Raise for scores or labels without ids."""
     raise InputError(
         f"A {type(given).__name__} of numbers has no ids, so it is not {_expected(cls)}. {_shapes(cls)} Arrays of "
-        "scores and labels go to tw.evaluate_scores(scores, labels, measures)."
+        "scores and labels go to tw.evaluate_scores(scores, labels, measures); those of scores and ids are a run: "
+        "tw.Run.from_neighbors(scores, ids)."
     )
 
 
@@ -153,6 +154,8 @@ def _are_numbers(given: Any) -> bool:
         kind = getattr(given.dtype, "kind", "f")  # a tensor holds nothing else
         return kind in "bf" or (kind in "iu" and not (len(given.shape) == 2 and given.shape[1] == 3))  # rows
     first = given[0] if isinstance(given, (list, tuple)) and given else None
+    if isinstance(given, tuple) and len(getattr(first, "shape", ())) == 2:  # of an index: scores and ids
+        return True
     if isinstance(first, (list, tuple)) and first and not hasattr(first, "_fields"):
         first = first[0] if len(first) != 3 or isinstance(first[0], float) else None
     return isinstance(first, Real) and not isinstance(first, bool)

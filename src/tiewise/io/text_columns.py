@@ -507,7 +507,7 @@ def _advice(cls: type[Table], cells: Sequence[str], fitting: Sequence[ColumnOrde
         roles[next((place for place, role in enumerate(roles) if role == "-"), -1)] = number
         return _say_columns(cls, ",".join(roles))
     usual = {3: f"query,doc,{number}", 4: "query,doc,rank,score", 5: "query,-,doc,rank,score"}
-    usual |= {} if cls is Run else {4: "query,-,doc,label"}
+    usual |= {} if cls is Run else {4: "query,-,doc,label", 5: "query,-,doc,label,-"}
     default = usual.get(len(cells), ",".join(["query", "doc", number, *["-"] * (len(cells) - 3)]))
     return _say_columns(cls, ",".join(_spell(role) for role in fitting[0].roles) if fitting else default)
 
