@@ -412,6 +412,23 @@ def test_few_documents_have_no_band():
     report = tw.evaluate({"q": {"d0": 1}}, run, "RR", rerun=second, complete=True)
     assert report["RR"].rerun is None
     assert refusal(report).startswith("No rerun band for RR: only 5 documents can be compared, at least 20 are needed")
+    few = "Too few documents to measure the noise of scores (1 query scored twice, 5 documents)."
+    assert tw.score_noise(run, second).to_text().split("\n")[1:] == [few, ""]
+
+
+def test_few_documents_in_the_same_order_say_nothing_of_other_queries():
+    qrels, score = system(1)
+    first = lists(score)
+    report = tw.evaluate(qrels, first, "P@5", rerun={"q0": dict(list(first["q0"].items())[:5])})
+    assert report["P@5"].rerun is None
+    assert "only 3 documents can be compared" in refusal(report)
+
+
+def test_scores_that_do_not_rise_with_the_others_are_no_rerun():
+    qrels, score = system(1)
+    for other in (lists(-again(score, 0.01, 1)), lists(np.zeros_like(score))):
+        with pytest.raises(tw.InputError, match="do not rise with those of the first, so it is no rerun"):
+            tw.score_noise(lists(score), other)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiewise.analysis.measuring import Evaluation, count_run
-from tiewise.analysis.rerun.residuals import GridPair, ScoreNoise, compare_scores
+from tiewise.analysis.rerun.residuals import MIN_DOCUMENTS, GridPair, ScoreNoise, compare_scores
 from tiewise.data.columns import Floats
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
@@ -31,8 +31,6 @@ from tiewise.results.wording import ATOL, NumberFormat, count_noun, join_names, 
 from tiewise.ties.counted import RunSource
 
 RUN = "the run"  #: what the first run is called
-#: Fewer documents than this with two scores do not show how large the noise is.
-MIN_DOCUMENTS = 20
 
 
 class _Sample(NamedTuple):
@@ -81,17 +79,17 @@ class NoiseEffects:
             names = _name_of(runs[0], "the first run of the pair"), _name_of(runs[1], "the second run of the pair")
         elif is_pair:  # the run itself may be of another precision than both
             grids = GridPair.of(own, runs[1], found.residual_std)
+        if not is_pair and set(self._judged_queries(own)) == set(self._judged_queries(runs[0])):
+            counted = count_run(self._evaluation.qrels, sources[0], self._evaluation.options)
+            self._second = Evaluation(counted, self._evaluation.options, sources[0], self._evaluation.qrels)
         if found.moves and grids.coarser:
             self._refusal = (
                 f"{grids.describe(*names)}. Another precision is another system: score again in the same one, or "
                 "compare the two"
             )
-        elif found.moves and found.documents < MIN_DOCUMENTS:
+        elif found.documents < MIN_DOCUMENTS and (found.moves or self._second is None):
             few = count_noun(found.documents, "document")
             self._refusal = f"only {few} can be compared, at least {MIN_DOCUMENTS} are needed: score more queries twice"
-        if not is_pair and set(self._judged_queries(own)) == set(self._judged_queries(runs[0])):
-            counted = count_run(self._evaluation.qrels, sources[0], self._evaluation.options)
-            self._second = Evaluation(counted, self._evaluation.options, sources[0], self._evaluation.qrels)
 
     def _judged_queries(self, run: Run) -> Iterable[str]:
         return (query for query in run.queries if query in self._evaluation.qrels.query_index)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 #: The ranges of the score for which there is a size of its own, and the fewest documents in one.
 RANGES, PER_RANGE = 8, 200
+#: Fewer documents than this with two scores do not show how large the noise is.
+MIN_DOCUMENTS = 20
 #: Scores are compared where the curve is not flatter than this share of its usual slope: elsewhere scores saturate.
 MIN_SLOPE = 0.2
 #: Rounding that is smaller than this share of the noise is no other precision, only other digits.
@@ -145,6 +147,8 @@ class ScoreNoise(Result):
             return f"Scored again, no pair of documents changes its order ({twice})."
         if self.coarser:
             return f"Not a rerun: {self.grids.describe('the first run', 'the second run')}."
+        if self.documents < MIN_DOCUMENTS:
+            return f"Too few documents to measure the noise of scores ({twice})."
         return f"Scores of one run vary by ±{self.std:.2g} (standard deviation; {twice})."
 
     def __repr__(self) -> str:
@@ -159,7 +163,7 @@ class ScoreNoise(Result):
     def _section(self, view: View) -> Section:
         from tiewise.results.model import Column, Section, Table
 
-        if self.moves and self.coarser:
+        if self.moves and (self.coarser or self.documents < MIN_DOCUMENTS):
             return Section([self.sentence], "Noise of scores")
         columns = (
             Column("low", "scores from", "right"),
@@ -197,6 +201,11 @@ def compare_scores(first: Run, second: Run) -> ScoreNoise:
     if (reorders or ties_differ) and len(score) > 1:
         curve = MonotoneCurve.fit(score, upper.second)
         slope = curve.slope(score)
+        if len(score) >= MIN_DOCUMENTS and not slope.any():
+            raise InputError(
+                "The scores of the second run do not rise with those of the first, so it is no rerun. Does one of them "
+                "hold distances?"
+            )
         kept = slope > MIN_SLOPE * np.median(slope)
         residual = ((upper.second - curve.value(score))[kept]) / slope[kept]
         score, query = score[kept], query[kept]
