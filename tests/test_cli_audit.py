@@ -196,7 +196,9 @@ def test_a_reference_shows_fidelity(tiewise):
 def test_distances_are_negated_once_beside_another_run(tiewise, folder):
     for sign, name in ((1.0, "scores"), (-1.0, "distances")):
         rows = tw.read_run(folder / "minilm-fp32.trec.gz").to_dict().items()
-        tw.write_run({query: {doc: sign * x for doc, x in docs.items()} for query, docs in rows}, folder / f"{name}.trec")
+        tw.write_run(
+            {query: {doc: sign * x for doc, x in docs.items()} for query, docs in rows}, folder / f"{name}.trec"
+        )
     found = []
     for name, options in (("scores", ()), ("distances", ("--distances",))):
         other = f"{name}.trec"

@@ -438,6 +438,7 @@ def test_scores_that_do_not_rise_with_the_others_are_no_rerun():
         ({"noise": "flat:1"}, "noise='flat:1' is not possible"),
         ({"noise": True}, "noise=True is not possible"),
         ({"noise": math.nan}, "is not possible"),
+        ({"rerun": ({},)}, "rerun has 1 run. Give the second run, or a pair"),
         ({"rerun": ({}, {}, {})}, "rerun has 3 runs. Give the second run, or a pair"),
         (
             {"rerun": {"x": {"a": 1.0}}},
@@ -524,6 +525,15 @@ def test_the_command_shows_the_band_of_one_run(tiewise, tmp_path):
     assert "scored again" in text
     assert "Scores of one run vary by ±0.02" in text
     assert "audit each alone" in tiewise("audit", files[1], other, *second, code=2).err
+
+
+def test_the_rows_of_the_noise_are_numbers():
+    _, score = system(7, queries=40)
+    first = lists(again(score, 0.02, 1))
+    found = tw.score_noise(first, lists(again(score, 0.02, 2)))
+    assert [tuple(row) for row in found.to_frame().to_dict("split")["data"]] == list(found.by_score)
+    refused = tw.score_noise(first, lists(np.round(score, 1)))
+    assert len(refused.to_frame()) == len(refused.by_score)
 
 
 def test_an_audit_has_the_noise_of_the_scores():

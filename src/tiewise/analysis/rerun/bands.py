@@ -67,7 +67,9 @@ class NoiseEffects:
         """Compare the second run with this one, or the two runs of a pair."""
         is_pair = isinstance(rerun, tuple)
         if is_pair and len(rerun) != 2:
-            raise InputError(f"rerun has {len(rerun)} runs. Give the second run, or a pair (again_a, again_b).")
+            raise InputError(
+                f"rerun has {count_noun(len(rerun), 'run')}. Give the second run, or a pair (again_a, again_b)."
+            )
         sources = [self._edit(as_source(one)) for one in (rerun if is_pair else (rerun,))]
         runs = [self._rows(source, judged_only=False) for source in sources]
         self.name = _name_of(runs[-1], "the pair" if is_pair else self.name)

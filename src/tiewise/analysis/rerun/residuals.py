@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from importlib import import_module
 from itertools import permutations
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,12 +24,10 @@ from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.metrics.noise import NoiseLaw
 from tiewise.results.base import Result
+from tiewise.results.model import Column, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.orders import breaks_ties, find_reordered, group_rows
-
-if TYPE_CHECKING:
-    from tiewise.results.model import Section
 
 #: The ranges of the score for which there is a size of its own, and the fewest documents in one.
 RANGES, PER_RANGE = 8, 200
@@ -154,15 +152,15 @@ class ScoreNoise(Result):
     def __repr__(self) -> str:
         return f"<ScoreNoise: {self.sentence}>"
 
+    def _records(self, view: View) -> Table:
+        return Table.of_records(ScoreRange._fields, (one._asdict() for one in self.by_score))
+
     def _document(self, view: View) -> dict[str, Any]:
         found = {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
-        by_score = [one._asdict() for one in self.by_score]
         grids = {"grids": [self.grids.first, self.grids.second], "coarser": self.coarser}
-        return found | {"std": self.std, "by_score": by_score} | grids
+        return found | {"std": self.std, "by_score": self._records(view).records()} | grids
 
     def _section(self, view: View) -> Section:
-        from tiewise.results.model import Column, Section, Table
-
         if self.moves and (self.coarser or self.documents < MIN_DOCUMENTS):
             return Section([self.sentence], "Noise of scores")
         columns = (
