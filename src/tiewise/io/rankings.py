@@ -256,8 +256,12 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     >>> rows_of_columns(Run, {"qid": ["q1"], "docno": ["d1"], "score": [0.5]})
     [{'qid': 'q1', 'docno': 'd1', 'score': 0.5}]
     """
-    if "columns" in table and "data" in table and isinstance(table["data"], list):  # pandas, orient="split"
-        return [dict(zip(table["columns"], row, strict=True)) for row in table["data"]]
+    names, data = table.get("columns"), table.get("data")
+    if isinstance(names, list) and isinstance(data, list):  # pandas, orient="split"
+        bad = next((row for row in data if not isinstance(row, list) or len(row) != len(names)), None)
+        if bad is not None:
+            raise InputError(f"{_shorten(bad)} is no row of the {len(names)} columns {_list_names(names)}.")
+        return [dict(zip(names, row, strict=True)) for row in data]
     if not 3 <= len(table) <= 100 or None in row_names(cls, table):
         return None
     columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
@@ -293,7 +297,7 @@ def _check_order(values: list[Any]) -> None:
         )
 
 
-def _list_names(item: Mapping[Any, Any]) -> str:
+def _list_names(item: Iterable[Any]) -> str:
     return ", ".join(map(repr, item))
 
 
