@@ -300,6 +300,7 @@ def test_a_blank_token_before_the_answer(tmp_path):
         ({"choices": [{"message": {"content": "yes"}, "logprobs": None}]}, "no logprobs of its first token"),
         ({"choices": chat(TOP[0])["choices"] * 2}, "2 choices, which are answers to one prompt"),
         ({"choices": []}, "no choices"),
+        ([{"output": [{"type": "reasoning"}], "status": "incomplete"}] * 3, "no logprobs of its first token"),
         ([{"index": 0, "logprobs": {"yes": -1, "no": -2, "true": -1, "false": -2}}], "both yes and no, and true"),
         ("[3] > [1]", "the order has 2 of 3 documents"),
         ("[3] > [1] > [1]", "or one of them twice"),

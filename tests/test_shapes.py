@@ -366,6 +366,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"qid": ["q"], "docid": ["d", "e"], "score": [1]}', "file: columns of different lengths"),
         ('{"relevant_docs": {"q": ["d"]}, "queries": {"q": "?"}}', "file: looks like qrels (relevant_docs)"),
         ('{"q": ["a", "b", "a"]}', "query 'q': document 'a' appears twice"),
+        (FRAME.assign(rank=[[], 2, 3, 4, 5]).to_json(orient="records"), "file: row 0: rank [] is not a number."),
         ('{"columns": ["qid", "docno", "score"], "data": [["q", "a", 0, 5]]}', "file: ['q', 'a', 0, 5] is no row of the 3 columns 'qid', 'docno', 'score'."),
     ],
 )  # fmt: skip

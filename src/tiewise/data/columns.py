@@ -150,7 +150,11 @@ def _one_dictionary(column: Any) -> bool:
 def numbers(values: Any, what: str) -> Floats:
     """A column of numbers as float64; text and integers beyond 2**53 are errors."""
     arrow = hasattr(values, "dictionary_encode")  # Arrow's memory does not change, so it need not be copied
-    array = np.asarray(to_host(values))
+    host = to_host(values)
+    try:
+        array = np.asarray(host)
+    except ValueError:  # lists among numbers
+        array = np.asarray(host, dtype=object)
     if array.ndim != 1:
         raise InputError(f"The {what}s have shape {array.shape}. Give one flat column.")
     if array.dtype.kind in "iu" and len(array) and max(abs(int(array.min())), abs(int(array.max()))) > 2**53:

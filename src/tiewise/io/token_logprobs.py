@@ -58,7 +58,7 @@ def find_answers(response: Mapping[str, Any]) -> dict[int, Answer]:
     name = next(name for name in GENERATIONS if name in response)
     try:
         return GENERATIONS[name](response[name])
-    except (KeyError, TypeError, IndexError, AttributeError):
+    except (KeyError, TypeError, IndexError, AttributeError, StopIteration):
         raise ValueError(
             "the response has no logprobs of its first token. Ask for them: logprobs=True, top_logprobs=20."
         ) from None
