@@ -117,6 +117,7 @@ class Why(Result):
     consistent_with: str = ""  #: of printed numbers: what prints them
     alternatives: tuple[str, ...] = ()  #: of printed numbers: other explanations that are as simple
     explained: bool = True
+    decimals: int | None = None  #: of printed numbers: how many they have, as shares
 
     @property
     def difference(self) -> float:
@@ -132,7 +133,7 @@ class Why(Result):
     def sentence(self) -> str:
         """The answer."""
         if not self.explained:
-            return f"Not explained by any of these, up to two beside those of a tool: {', '.join(SWITCHES.values())}."
+            return f"Not explained by any of these, alone or two at once: {', '.join(SWITCHES.values())}."
         if self.consistent_with:
             return f"Consistent with this, within the printed digits: {self.consistent_with}."
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
@@ -185,7 +186,7 @@ class Why(Result):
 
     @property
     def _is_printed(self) -> bool:
-        return not self.explained or bool(self.consistent_with)
+        return self.decimals is not None
 
     @property
     def _is_count(self) -> bool:
@@ -200,8 +201,8 @@ class Why(Result):
         """
         if self._is_count and all(one.contribution == int(one.contribution) for one in self.causes):
             return 0
-        if self._is_printed:
-            return min(max(4, *map(_count_decimals, self.names, self.values)), 9)
+        if self.decimals is not None:
+            return min(max(4, self.decimals), 9)
         sizes = [abs(one.contribution) for one in self._effective]
         size = abs(self.difference) if abs(self.difference) > ATOL else max(sizes, default=1.0)
         return min(max(4, int(np.ceil(-np.log10(size))) + 1), 9)
@@ -264,16 +265,6 @@ def describe_position(switch: str, position: Any) -> str:
     return POSITIONS.get(switch, {}).get(position) or (
         f"{position:g}" if isinstance(position, float) else str(position)
     )
-
-
-def _count_decimals(text: str, value: float) -> int:
-    """The decimals of a printed number, perhaps in per cent, as a share.
-
-    >>> _count_decimals(".1957", 0.1957), _count_decimals("19.57", 0.1957), _count_decimals("19.57%", 0.1957)
-    (4, 4, 4)
-    """
-    shown = text.strip().removesuffix("%")
-    return len(shown.partition(".")[2]) + 2 * (abs(float(shown)) > 1.5 * abs(value))
 
 
 def _shorten(causes: list[Cause], most: int) -> list[Cause]:

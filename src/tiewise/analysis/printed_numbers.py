@@ -40,7 +40,7 @@ class Candidate(NamedTuple):
 
 
 class Printed(NamedTuple):
-    """A printed number, and its decimals."""
+    """A printed number, as a share, and the digits after its point."""
 
     text: str
     value: float
@@ -61,14 +61,15 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     searched = _Search(numbers, measure)
     first, second = (tools[0], tools[-1]) if tools else (None, None)
     found = searched.find(one, first), searched.find(two, second)
-    values, texts = (one.value, two.value), (one.text, two.text)
+    values, texts, decimals = (one.value, two.value), (one.text, two.text), max(one.digits, two.digits)
     if not all(found):
         missing = join_names([text for text, some in zip(texts, found, strict=True) if not some])
         cause = Cause("not explained", "", "", values[1] - values[0])
         asked = zip((one, two), (first, second), found, strict=True)
         nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
         note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
-        return Why(measure.name, texts, values, (cause,), (note, *searched.describe_range()), explained=False)
+        notes = (note, *searched.describe_range())
+        return Why(measure.name, texts, values, (cause,), notes, explained=False, decimals=decimals)
     explanations: dict[tuple[str, ...], list[tuple[Candidate, Candidate]]] = {}  # by their causes
     for a, b in product(*found):
         steps = find_causes(numbers, a.settings, b.settings)
@@ -79,11 +80,11 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     causes = list(find_causes(numbers, *(one.settings for one in pairs[0])))
     rounding = values[1] - values[0] - sum(cause.contribution for cause in causes)
     causes.append(Cause("printed digits", *texts, rounding))
-    notes: tuple[str, ...] = ()
+    notes = ()
     if found[0][0].turned + found[1][0].turned > 1 and not (tools or others):
         notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
     name, alternatives = _name_readings(texts, pairs), tuple(_name_readings(texts, some[:1]) for some in others)
-    return Why(measure.name, texts, values, tuple(causes), notes, name, alternatives)
+    return Why(measure.name, texts, values, tuple(causes), notes, name, alternatives, decimals=decimals)
 
 
 def _name_readings(texts: tuple[str, str], pairs: Sequence[tuple[Candidate, Candidate]]) -> str:
