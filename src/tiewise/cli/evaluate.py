@@ -98,6 +98,9 @@ def evaluate(
     if tools and (output.per_query or output.format == "trec"):
         other = "-q" if output.per_query else "--format trec"
         raise InputError(f"--tools has one value for each tool and measure: leave out {other}.")
+    if rerun and (tools or output.no_summary or output.format == "trec"):
+        other = "--tools" if tools else "-n" if output.no_summary else "--format trec"
+        raise InputError(f"--rerun gives each mean a band: leave out {other}.")
     if address is not None and engine != "ray":
         raise InputError("--address is for a Ray cluster. Add --engine ray.")
     if len(rerun) > 2 or (rerun and (len(inputs.runs) > 1 or engine == "ray")):

@@ -236,7 +236,7 @@ class Table:
         """
         names = list(dict.fromkeys(column.name for column in self.columns if column.shown != "always"))
         if unknown := [name for name in view.columns if name not in names]:
-            raise InputError(f"There is no column '{unknown[0]}'. Use {', '.join(names)}.")
+            raise InputError(f"There is no column '{unknown[0]}'. Use {', '.join(filter(None, names))}.")
 
         def is_chosen(column: Column) -> bool:
             if column.shown == "always" or view.wide:
