@@ -262,7 +262,7 @@ def measure_list() -> str:
     """All measures by family, each with a link."""
     known = known_measures()
     linked = (
-        (family, " · ".join(f"[{name}](#{name.lower()}){'@k' * known[name].takes_cutoff}" for name in names))
+        (family, ", ".join(f"[{name}](#{name.lower()}){'@k' * known[name].takes_cutoff}" for name in names))
         for family, names in families().items()
     )
     return table(("family", "measures"), linked)
@@ -287,7 +287,7 @@ def spellings() -> str:
     """What becomes of the names of other tools."""
     return table(
         ("tool", "names, and as what they are read"),
-        ((tool, " · ".join(map(read_as, words.split()))) for tool, words in SPELLINGS.items()),
+        ((tool, "; ".join(map(read_as, words.split()))) for tool, words in SPELLINGS.items()),
     )
 
 
@@ -678,7 +678,7 @@ def tool_definitions() -> str:
             some = ", in some tasks" * tool.in_some_tasks
             own.append(f"documents with the id of their query are removed{some}")
         reasons = dict.fromkeys(rule.why for rule in rules.values() if rule.why)
-        for why in reasons:
+        for why in (reason for reason in reasons if reason not in own):
             meant = [one for one, rule in rules.items() if rule.why == why]
             own.append(why if len(meant) == len(rules) else f"{why} ({code(meant)})")
         rows.append((f"`{tool.name}`", missing_words(rules), "; ".join(own)))
@@ -730,8 +730,8 @@ def cell(text: str | None) -> str:
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
-    lines = [heads, ["---"] * len(heads), *rows]
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+    first, *lines = (f"| {' | '.join(line)} |\n" for line in (heads, *rows))
+    return "".join([first, f"|{'---|' * len(heads)}\n", *lines])
 
 
 def main() -> None:
