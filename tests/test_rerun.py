@@ -462,7 +462,13 @@ def test_tie_groups_have_no_scores_to_add_noise_to():
 def test_diversity_measures_have_no_noise():
     report = tw.evaluate({"q": {"a": {"s": 1}}}, {"q": {"a": 1.0, "b": 0.5}}, "alpha_nDCG@5", noise=0.1)
     assert report["alpha_nDCG@5"].noise is None
-    assert "subtopics" in " ".join(report.notes)
+    assert any(note.startswith("No value under noise for alpha_nDCG@5: ") for note in report.notes)
+
+
+def test_a_measure_without_queries_has_no_noise():
+    report = tw.evaluate({"q": {"a": 0}}, {"q": {"a": 1.0, "b": 0.5}}, ["AP", "P@1"], noise=0.1, no_relevant="skip")
+    assert report["AP"].noise is None
+    assert "No value under noise for AP and P@1: it has no value." in report.notes
 
 
 @pytest.fixture

@@ -141,7 +141,8 @@ class NoiseEffects:
         open_ = [one for one in measures if one not in refused]
         if self.score_noise is not None and open_:
             bands = self._draw(open_, estimates, self.score_noise.law if self.score_noise.moves else None)
-        noisy = {} if self._law is None else self._draw(measures, estimates, self._law)
+        valued = [one for one in measures if means[one].expected is not None]
+        noisy = self._draw(valued, estimates, self._law) if self._law is not None and valued else {}
         for measure in measures:
             rerun, reason = None, refused.get(measure, "")
             if measure in bands:
@@ -264,13 +265,14 @@ class NoiseEffects:
         return ""
 
     def notes(self, measures: Iterable[Measure]) -> Iterator[str]:
-        """Why measures have no rerun band."""
+        """Why measures have no rerun band, or nothing is known of them under noise."""
         reasons: dict[str, list[str]] = {}
         for measure in measures:
             if (self.score_noise is not None or self._law is not None) and self._found[measure][2]:
                 reasons.setdefault(self._found[measure][2], []).append(str(measure))
         for reason, names in reasons.items():
-            yield f"No rerun band for {join_names(names)}: {reason}."
+            what = "rerun band" if self.score_noise is not None else "value under noise"
+            yield f"No {what} for {join_names(names)}: {reason}."
 
 
 def _begin(name: str) -> str:
