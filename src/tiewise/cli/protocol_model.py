@@ -84,7 +84,7 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 def model_command(
     names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
 ) -> None:
-    """Run models in several types on texts; a second call continues where the first stopped."""
+    """Run models in several types on texts; a second call resumes."""
     from tiewise.adapters.protocol_models import check_options
 
     experiment = _read_experiment(names, config, given)
