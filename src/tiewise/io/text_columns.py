@@ -296,22 +296,16 @@ def _holds_ids(rows: list[Row], roles: Sequence[str]) -> bool:
     """Whether queries and documents look like ids, and no document is twice in a query."""
     query, document = roles.index("query"), roles.index("document")
     pairs = {(row[query], row[document]) for row in rows}
-    fractions = all(is_number(row[document]) and "." in row[document] for row in rows)
+    fractions = any(all(is_number(row[place]) and "." in row[place] for row in rows) for place in (query, document))
     return len(pairs) == len(rows) and not fractions and all(all(row) for row in pairs)
 
 
-def _falls(rows: list[Row], roles: Sequence[str]) -> bool:
-    """Whether the scores of each query fall, and at least once they are not equal."""
+def _falls(rows: list[Row], roles: Sequence[str], sign: int = 1) -> bool:
+    """Whether the scores of each query fall, with the sign -1 rise, and at least once they are not equal."""
     number = roles.index("score")
-    lists = list(_lists(_readable(rows, number), roles.index("query"), number).values())
-    falls = all(one >= two for values in lists for one, two in pairwise(values))
-    return falls and any(values[0] > values[-1] for values in lists)
-
-
-def _rises(rows: list[Row]) -> bool:
-    """Whether the numbers at the end of rows never fall within a query, and at least once rise."""
-    values = [value for one in _lists(_readable(rows, -1), 0, -1).values() for value in pairwise(one)]
-    return all(one <= two for one, two in values) and any(one < two for one, two in values)
+    lists = _lists(_readable(rows, number), roles.index("query"), number).values()
+    steps = [sign * (one - two) for values in lists for one, two in pairwise(values) if one != two]
+    return bool(steps) and min(steps) > 0
 
 
 def _counts_up(rows: list[Row], roles: Sequence[str]) -> bool:
@@ -374,7 +368,9 @@ def _fits_rival(rows: list[Row], roles: Sequence[str]) -> bool:
         return False
     if "rank" in roles and not _counts_up(rows, roles):
         return False
-    return _holds_ids(rows, roles) and ("score" not in roles or _falls(rows, roles))
+    signs = (1, -1) if roles[0] == "document" else (1,)  # -1: distances
+    is_sorted = "score" not in roles or any(_falls(rows, roles, sign) for sign in signs)
+    return is_sorted and _holds_ids(rows, roles)
 
 
 def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
@@ -393,6 +389,7 @@ Arrangement = tuple[tuple[str, ...], Callable[[list[Row], Sequence[str]], bool]]
 RIVALS = (
     ("document", "query", "score"),
     ("document", "query", "rank"),
+    ("score", "query", "document"),
     ("query", "rank", "document"),
     ("query", "score", "document"),
     ("query", "rank", "document", "score"),
@@ -480,7 +477,7 @@ def _explain(cls: type[Table], parts: dict[str, list[Row]], fitting: list[Column
         if cls is Run and len(rows[0]) == 3 and _counts_from(0, rows, 0, -1):
             problem += " (ranks from 0?)"
             fitting = [ColumnOrder(("query", "document", "rank"), separator)]
-        elif cls is Run and len(rows[0]) == 3 and _rises(rows):
+        elif cls is Run and len(rows[0]) == 3 and _falls(rows, ("query", "document", "score"), -1):
             problem += ", and the numbers rise, as distances do (write these with a minus)"
         if any(map(DECIMAL_COMMA.fullmatch, rows[0])):
             problem += " (write numbers with a decimal point)"
