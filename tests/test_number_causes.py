@@ -417,28 +417,26 @@ def test_a_monotone_change_of_scores_is_no_cause() -> None:
     other = {query: {doc: math.exp(score) for doc, score in docs.items()} for query, docs in run.items()}
     found = tw.why(qrels, run, "nDCG@10", other=other)
     assert found.difference == 0 and not [one for one in found.causes if one.contribution]
-    assert found.notes == ("No two documents are in opposite order: scores differ by a monotone change, or in ties.",)
+    assert found.notes == ("Scores differ only by a monotone change, or in ties.",)
 
 
 def test_notes_on_two_runs() -> None:
     qrels: Judgments = {"q": {"a": 1}, "r": {"a": 1}}
     run: Lists = {q: {"x": 0.9, "a": 0.5, "b": 0.4} for q in qrels}
     same = tw.why(qrels, run, "RR", other={q: {"x": 0.9, "a": 0.5} for q in qrels})
-    assert same.sentence == "Both numbers are the same: documents in run only makes no difference here."
+    assert same.sentence == "Both numbers are the same: no difference from documents in run only."
     assert same.notes == ("Documents of both runs have the same scores.",)
     assert tw.why(qrels, run, "RR", other=run).sentence == "Both numbers are the same."
     negated = tw.why(qrels, run, "RR", other={q: {doc: -x for doc, x in docs.items()} for q, docs in run.items()})
-    assert negated.notes == (
-        "All documents are in opposite order: one of the runs may hold distances, whose sign must change.",
-    )
+    assert negated.notes == ("All documents are in opposite order: one of the runs may hold distances.",)
     found = tw.why(qrels, run, "RR", other={q: {"y": 0.9, "z": 0.8, "a": 0.5, "b": 0.4} for q in qrels})
     assert [(one.cause, round(one.contribution, 3)) for one in found.causes] == [
         ("documents in run only", 0.5),
         ("documents in other only", -0.667),
     ]
-    assert found.notes[0] == "Documents in run only and documents in other only partly cancel: together −.1667."
+    assert found.notes[0] == "Of run and other together: documents −.1667."
     self = tw.why(qrels, run, "RR", other={q: docs | {q: 0.99} for q, docs in run.items()})
-    assert self.notes[0] == "Documents with the id of their query: in 0 lists of run, in 2 lists of other."
+    assert self.notes[0] == "Documents with their query's id: in 0 lists of run, in 2 lists of other."
 
 
 def test_runs_with_ties_alone_and_read_as_float32() -> None:
@@ -453,7 +451,7 @@ def test_runs_with_ties_alone_and_read_as_float32() -> None:
     assert tw.why(qrels, run, "RR", other=swapped, tools="pytrec_eval").difference == 0  # tied in float32
 
 
-@pytest.mark.parametrize("tool", ["mteb", "pytrec_eval", "trec_eval -c", "rank"])
+@pytest.mark.parametrize("tool", ["mteb", "pytrec_eval", "trec_eval -c", "trec_eval -c -J", "rank"])
 def test_two_runs_have_the_numbers_that_the_tool_prints_for_each(tool: str) -> None:
     """Where queries are missing from one run alone, and in the order of the rank column too."""
     qrels: Judgments = {"q": {"a": 1}, "r": {"a": 1}, "s": {"b": 1}}
@@ -512,7 +510,7 @@ def test_counts_are_printed_as_counts() -> None:
         "Lists cut: the whole difference."
     )
     same = tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "tiewise"))
-    assert same.sentence == "Both numbers are the same: order of ties makes no difference here."
+    assert same.sentence == "Both numbers are the same: no difference from order of ties."
     nothing = tw.why(qrels, run, "num_rel_ret", numbers=("7", "8"))
     assert nothing.notes[0].endswith("As they are, tools print 3 (tiewise).")
 
@@ -522,6 +520,8 @@ def test_small_causes_share_a_row_and_explain_has_all() -> None:
     found = tw.Why("AP", ("A", "B"), (0.0, 0.36), causes)
     assert "5 others" in found.to_text() and "cause 8" in found.to_text() and "cause 1" not in found.to_text()
     assert "cause 1" in found.to_text(explain=True) and "others" not in found.to_text(explain=True)
+    noted = tw.Why("AP", ("A", "B"), (0.0, 0.36), causes, notes=("One.", "Two.", "Three."))
+    assert "7 others" in noted.to_text()
 
 
 def test_the_largest_cause_may_go_against_the_difference() -> None:

@@ -21,7 +21,7 @@ from tiewise.results.view import View
 from tiewise.results.wording import ATOL, NumberFormat, capitalize_first, join_names
 
 JOINT = " and "  #: between causes that have one contribution
-MAX_CAUSES = 4  #: the rows of the table without --explain, one less of printed numbers; the smallest share the last
+MAX_CAUSES = 4  #: the rows of the table without --explain, fewer beside notes; the smallest share the last
 
 #: The columns of TSV, CSV and Parquet and the keys of JSON Lines.
 WHY_COLUMNS = {
@@ -138,9 +138,8 @@ class Why(Result):
             return f"Consistent with this, within the printed digits: {self.consistent_with}."
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
         if not found:
-            idle = join_names([one.cause for one in self.causes], limit=4) if self.causes else ""
-            verb = "makes" if len(self.causes) == 1 else "make"
-            return f"Both numbers are the same{f': {idle} {verb} no difference here' if idle else ''}."
+            idle = join_names([one.cause for one in self.causes], "or", 4) if self.causes else ""
+            return f"Both numbers are the same{f': no difference from {idle}' if idle else ''}."
         if len(found) == 1:
             return f"{capitalize_first(found[0].cause)}: the whole difference."
         if abs(self.difference) <= ATOL:
@@ -163,9 +162,10 @@ class Why(Result):
             for name, value in zip(self.names, self.values, strict=True)
         )
         title = f"{self.measure}: {first}, {second}, difference {numbers.signed(self.difference)}"
+        most = MAX_CAUSES - self._is_printed - max(0, len(self.notes) - 1)
         rows = [
             (one.cause, one.a, one.b, Cell(numbers.signed(one.contribution, tiny="≈0"), value=one.contribution))
-            for one in (self.causes if view.explain else _shorten(self._effective, MAX_CAUSES - self._is_printed))
+            for one in (self.causes if view.explain else _shorten(self._effective, most))
         ]
         a, b = (Column(key, name) for key, name in zip("ab", self.names, strict=True))
         columns = Column("cause"), a, b, Column("contribution", align="right")

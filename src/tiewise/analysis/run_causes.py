@@ -24,7 +24,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io.edited_run import edit_run
 from tiewise.metrics.definition import Measure
-from tiewise.results.wording import SHORT, capitalize_first, count_noun, format_percent, join_names, list_examples
+from tiewise.results.wording import SHORT, count_noun, format_percent, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.orders import find_reordered
 
@@ -33,7 +33,7 @@ def explain_runs(
     qrels: Qrels, sources: tuple[RunSource, RunSource], measure: Measure, tool: str, options: Options
 ) -> Why:
     """The causes of the difference of two runs in a measure, both read by one tool."""
-    given = [Evaluation.of(qrels, source, options, [measure]) for source in sources]
+    given = [Numbers.of(qrels, source, measure, options).given for source in sources]
     each = [parse_tool(tool, measure, one) for one in given]
     a, b = (_read(source, settings, options) for source, settings in zip(sources, each, strict=True))
     missing = "skip" if "skip" in (one.missing for one in each) else "zero"  # it was dropped where no query is missing
@@ -60,7 +60,6 @@ def explain_runs(
     )
     numbers = [Numbers.of_edited(qrels, one) for one in stages]
     reordered = len(find_reordered(lists, score_a, score_b))
-    of_lists = count_noun(len(same_a.queries), "list")
     queries = len(a.queries) - len(same_a.queries), len(b.queries) - len(same_b.queries)
     documents = len(same_a) - len(common_a), len(same_b) - len(common_b)
     ties = common_a.tied_share, common_b.tied_share
@@ -68,7 +67,7 @@ def explain_runs(
         (queries[0], ("queries in run only", f"{queries[0]:,}", "")),
         (documents[0], ("documents in run only", f"{documents[0]:,}", "")),
         (ties[0], ("ties of run", f"{format_percent(ties[0])} of rows", "as other orders them")),
-        (reordered, ("order of the scores", "", f"another order in {reordered:,} of {of_lists}")),
+        (reordered, ("order of the scores", "", f"differs in {count_noun(reordered, 'list')}")),
         (ties[1], ("ties of other", "as run orders them", f"{format_percent(ties[1])} of rows")),
         (documents[1], ("documents in other only", "", f"{documents[1]:,}")),
         (queries[1], ("queries in other only", "", f"{queries[1]:,}")),
@@ -80,20 +79,21 @@ def explain_runs(
     if np.array_equal(score_a, score_b):
         notes.append("Documents of both runs have the same scores.")
     elif not reordered:
-        notes.append("No two documents are in opposite order: scores differ by a monotone change, or in ties.")
+        notes.append("Scores differ only by a monotone change, or in ties.")
     elif not len(find_reordered(lists, score_a, -score_b)):
-        notes.append("All documents are in opposite order: one of the runs may hold distances, whose sign must change.")
+        notes.append("All documents are in opposite order: one of the runs may hold distances.")
     return Why(measure.name, ("run", "other"), values, found, tuple(notes))
 
 
 def _describe_cancelling(causes: Sequence[Cause]) -> Iterator[str]:
-    """The sum of a cause in one run and in the other, where one hides a good part of the other."""
-    size = {one.cause: one.contribution for one in causes}
+    """The sums of causes in one run and in the other, where one hides a good part of the other."""
+    size, sums = {one.cause: one.contribution for one in causes}, []
     for what in ("queries in {} only", "documents in {} only", "ties of {}"):
         one, two = (size.get(what.format(name), 0.0) for name in ("run", "other"))
         if one * two < 0 and min(abs(one), abs(two)) > max(abs(one), abs(two)) / 4:
-            names = join_names([what.format(name) for name in ("run", "other")])
-            yield f"{capitalize_first(names)} partly cancel: together {SHORT.signed(one + two, tiny='≈0')}."
+            sums.append(f"{what.split()[0]} {SHORT.signed(one + two, tiny='≈0')}")
+    if sums:
+        yield f"Of run and other together: {', '.join(sums)}."
 
 
 def _describe_self(given: Sequence[Evaluation]) -> Iterator[str]:
@@ -101,7 +101,7 @@ def _describe_self(given: Sequence[Evaluation]) -> Iterator[str]:
     has = [one.self_queries > one.counted.n_present / 2 and one.self_stands_first for one in given]
     if has[0] != has[1]:
         first, second = (count_noun(one.self_queries, "list") for one in given)
-        yield f"Documents with the id of their query: in {first} of run, in {second} of other."
+        yield f"Documents with their query's id: in {first} of run, in {second} of other."
 
 
 def _read(source: RunSource, settings: Settings, options: Options) -> Run:
