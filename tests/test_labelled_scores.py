@@ -156,7 +156,8 @@ BAD = {
     "no queries": ((np.ones((0, 3)),) * 2, {}, "there is nothing to evaluate"),
     "no documents": ((np.ones((3, 0)),) * 2, {}, "there is nothing to evaluate"),
     "no rows": ((np.ones(0),) * 2, {"indexes": np.ones(0, int)}, "nothing to evaluate"),
-    "ragged": (([[1.0, 2.0], [1.0]], ONES), {}, "do their rows have different lengths"),
+    "ragged": (([[1.0, 2.0], [1.0]], ONES), {}, "different lengths. Give them flat, with group="),
+    "ragged arrays": (([np.ones(2), np.ones(1)], ONES), {}, "different lengths. Give them flat, with group="),
     "text": (([["a"]], [[1]]), {}, "The scores have type str"),
     "nan": ((np.array([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]]), ONES), {}, "Query 1, document 1: the score is nan"),
     "masked": (

@@ -124,6 +124,11 @@ def _names(columns: _Columns, given: Any) -> tuple[str, ...]:
 
 def read_arrays(scores: Any, labels: Any, mask: Any) -> tuple[Backend, Array, Array, Array | None]:
     """The library of the scores, and scores, labels and mask in it, all of one shape."""
+    rows = scores if isinstance(scores, (list, tuple)) else ()
+    if len({len(row) for row in rows if isinstance(row, (list, tuple)) or getattr(row, "ndim", False)}) > 1:
+        raise InputError(
+            "The lists of scores have different lengths. Give them flat, with group=, or padded, with mask=."
+        )
     backend = backend_of(scores)
     score = backend.as_array(scores, "scores")
     label = _bring(backend, labels, "labels")
