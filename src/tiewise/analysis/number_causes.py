@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from tiewise.analysis.causes import Why, compute_value, find_causes
 from tiewise.analysis.measuring import resolve_measures
@@ -46,26 +47,31 @@ def why(
     Order of ties: the whole difference.
     """
     chosen = resolve_measures(measure)
-    names = (tools,) if isinstance(tools, str) else tuple(tools)
+    names, printed = _as_tuple(tools), _as_tuple(numbers)
+    if not all(isinstance(name, str) for name in names):
+        raise InputError(f"tools={tools!r} is not possible. Give names, as in ('trec_eval -c', 'mteb').")
     if len(chosen) != 1:
         raise InputError(f"Give one measure, not {len(chosen)}.")
-    has_numbers = len(numbers) > 0
-    if has_numbers and other is not None:
+    if printed and other is not None:
         raise InputError("Give two numbers or another run, not both.")
     judged, source = as_qrels(qrels), as_source(run)
     check_not_swapped(qrels, run, judged)
-    reads = reads_ranks(names) or (has_numbers and has_ranks(source))
+    reads = reads_ranks(names) or (bool(printed) and has_ranks(source))
     options = Options(distances=distances, oblivious="rank" if reads else "trec_eval")
     if other is not None:
         if len(names) > 1:
             raise InputError(f"Two runs are read by one tool, not {len(names)}.")
         return explain_runs(judged, (source, as_source(other)), chosen[0], names[0] if names else "docid-desc", options)
-    if not has_numbers and len(names) != 2:
+    if not printed and len(names) != 2:
         raise InputError(f"Give two tools{f', not {len(names)}' if names else ', two numbers or another run'}.")
     counted = Numbers.of(judged, source, chosen[0], options)
-    if has_numbers:
-        return explain_numbers(counted, chosen[0], numbers, names)
+    if printed:
+        return explain_numbers(counted, chosen[0], printed, names)
     a, b = (parse_tool(name, chosen[0], counted.given) for name in names)
     values = compute_value(counted, names[0], a), compute_value(counted, names[1], b)
     notes = tuple(describe_self(names, counted.given))
     return Why(chosen[0].name, (names[0], names[1]), values, tuple(find_causes(counted, a, b)), notes)
+
+
+def _as_tuple(given: Any) -> tuple[Any, ...]:
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)

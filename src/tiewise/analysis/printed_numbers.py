@@ -53,7 +53,7 @@ class Printed(NamedTuple):
 
 def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], tools: Sequence[str]) -> Why:
     """The simplest settings that print both numbers; of the tools, one prints the first number and one the second."""
-    if len(printed) != 2 or isinstance(printed, str):
+    if len(printed) != 2:
         raise InputError("Give two numbers, as text with all their digits.")
     if len(tools) > 2:
         raise InputError(f"Two numbers are printed by at most two tools, not {len(tools)}.")
