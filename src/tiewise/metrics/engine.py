@@ -1,8 +1,7 @@
 """All arithmetic on tie groups, over all queries at once.
 
-The tie groups of a ranking follow each other. What stands above a group is a fixed number of documents, so groups are
-independent, and expectation and variance are sums over groups. For a group of n documents after c others, with
-r relevant in it and R relevant above it,
+Tie groups are independent, so expectation and variance are sums over groups. For a group of n documents after c others,
+with r relevant in it and R relevant above it,
 
     M   = Σ_r gain(label_r) · payoff(r, seen_{r−1}) / divisor                                            (1)
     E   = Σ_g Σ_{j=1..n} ḡ_g · E[payoff(c+j, R+H)] / divisor,  H ~ Hypergeometric(n−1, r−1, j−1)         (2)
@@ -10,8 +9,7 @@ r relevant in it and R relevant above it,
     minimum, maximum, oblivious = (1) on labels sorted ascending, descending, or as given in each group  (4)
 
 A query without ties has one order, so that (1) is all there is to say of it. In the others, only groups that hold
-documents of different gain need (2) and (3). They are worked through as dense blocks, groups × ranks, of groups of
-about one size, so that memory stays bounded and sums are taken pairwise.
+documents of different gain need (2) and (3).
 """
 
 from __future__ import annotations
@@ -247,24 +245,19 @@ class _Computation:
 
     def _divide(self, total: Floats, query: Codes | None = None, *, with_base: bool = True) -> Floats:
         """Sums over lists, divided; `query` has the queries of the lists, if there is not one for each."""
-        if self._divisor is not None:
-            total = safe_divide(total, self._divisor if query is None else self._divisor[:, query])
-        for row, base in self._bases.items() if with_base else ():
-            total[row] += base if query is None else base[query]
-        return total
+        of_lists = (slice(None), slice(None) if query is None else query)
+        total = safe_divide(total, self._divisor[of_lists])
+        return total + self._base[of_lists] if with_base else total
 
     @cached_property
-    def _divisor(self) -> Floats | None:
-        """What each query's sum is divided by; None: by nothing."""
-        if not self.measure.additive or all(type(one).divisor is Measure.divisor for one in self.measures):
-            return None
+    def _divisor(self) -> Floats:
+        """What each query's sum is divided by."""
         return np.array([divisors(measure, self.grouped) for measure in self.measures])
 
     @cached_property
-    def _bases(self) -> dict[int, Floats]:
-        """By row, what is added for each query, of measures that add anything."""
-        rows = enumerate(self.measures)
-        return {row: one.base(self.grouped) for row, one in rows if type(one).base is not Measure.base}
+    def _base(self) -> Floats:
+        """What is added for each query."""
+        return np.array([measure.base(self.grouped) for measure in self.measures])
 
     # -- all orders ---------------------------------------------------------------------------------------------------
 
@@ -358,7 +351,7 @@ class _Computation:
         groups, _ = grouped.tied_groups
         place = grouped.place_among_tied[grouped.group_query[groups]]
         squares = segment_sum(place, self._laws.variance[:, groups], len(tied))
-        return squares if self._divisor is None else safe_divide(squares, self._divisor[:, tied] ** 2)
+        return safe_divide(squares, self._divisor[:, tied] ** 2)
 
     def _extremes(self) -> tuple[Floats, Floats]:
         """Minimum and maximum of each query with ties, from those of the parts of its list."""
@@ -378,7 +371,7 @@ class _Computation:
         for column, own in zip(found, (parts.expected, parts.extremes, parts.std), strict=True):
             np.maximum.at(column, query, own)
         squares = segment_sum(query, parts.standard_error**2, n)
-        if self._divisor is not None:
+        if self.measure.additive:
             squares = safe_divide(squares, self._divisor[row] ** 2)
         return Methods(expected, extremes, std, np.where(expected == SAMPLED, np.sqrt(squares), np.nan))
 
@@ -466,10 +459,7 @@ class _Computation:
         A measure that a better document can lower is only known to lie in its range. NaN: no bounds are known.
         """
         grouped, ties = self.grouped, self.grouped.ties
-        if ties.condensed_end is None:
-            reached = ties.may_be_truncated & (self.depth > ties.last_start)
-        else:
-            reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
+        reached = np.array([reaches_last_group(measure, grouped) for measure in self.measures])
         is_reached = np.logical_or.reduce(reached, axis=1)
         if not np.count_nonzero(is_reached):
             return [None] * len(self.measures)

@@ -201,14 +201,15 @@ class GroupedJudgments:
         """The reverse of the best order."""
         return self._sorted("worst", measure)
 
-    @property
-    def ideal(self) -> Order:
-        """All judged documents, retrieved or not, by descending label."""
+    def ideal(self, measure: Measure) -> Order:
+        """All judged documents, retrieved or not, by descending key."""
         qrels = self.ties.qrels
-        if "ideal" not in self._orders:
-            rows = np.lexsort((-qrels.label, qrels.query))
-            self._orders["ideal"] = np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1, rows
-        rank, rows = self._orders["ideal"]
+
+        def sort() -> tuple[Codes, Codes]:
+            rows = np.lexsort((-measure.key(qrels.label), qrels.query))
+            return np.arange(len(rows)) - qrels.offsets[:-1][qrels.query[rows]] + 1, rows
+
+        rank, rows = qrels.derived(("ideal order", None if measure.sorts_by_label else measure), sort)
         return Order(self, qrels.query[rows], rank, rows)
 
     def oblivious(self, order: str) -> Order:

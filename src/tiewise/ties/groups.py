@@ -2,9 +2,8 @@
 
 For a judged document with score s, all that matters is how many documents of its list score above s (`start`)
 and how many score exactly s (`size`). Both are found by counting, so no run has to be sorted; counts of
-disjoint shards add up, so a collection in a thousand pieces is evaluated exactly. How ties are *broken* by one
-fixed order is decided in `tiewise.ties.counting`, and nowhere else: `before` counts the tied documents that this order
-puts first.
+disjoint shards add up, so a collection in a thousand pieces is evaluated exactly. `before` counts the tied documents
+that a fixed order puts first.
 """
 
 from __future__ import annotations

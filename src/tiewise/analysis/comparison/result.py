@@ -310,7 +310,7 @@ class Compared(Result):
 
     def per_query(self, a: str, b: str, measure: str | Measure | None = None) -> Rows:
         """The difference a − b of each query: expected, minimum and maximum over independent orders of ties."""
-        aligned = self._align(self._find_measure(measure), *self._find_systems(a, b))
+        aligned = self._align_pair(a, b, measure)
         minimum, maximum = aligned.difference_range
         columns = {
             "a": aligned.expected[:, 0],
@@ -584,7 +584,7 @@ class Compared(Result):
 
     def unadjusted_tests(self, a: str, b: str, measure: str | Measure | None = None) -> dict[str, float]:
         """The p-values of one pair alone by the usual paired tests: Student's t, permutation (sign flips), Wilcoxon."""
-        aligned = self._align(self._find_measure(measure), *self._find_systems(a, b))
+        aligned = self._align_pair(a, b, measure)
         return significance.unadjusted_tests(aligned.difference, self.seed)
 
     # -- judgments ----------------------------------------------------------------------------------------------
@@ -631,11 +631,11 @@ class Compared(Result):
                 raise InputError(f"There is no system '{name}'. The systems are {list_examples(self.systems, 5)}.")
         return names
 
-    def _align(self, measure: Measure, *names: str) -> Aligned:
-        """The estimates of some systems side by side; of all systems if no names are given."""
-        aligned = self._align_all(measure)
-        return aligned.take([self._index[name] for name in names]) if names else aligned
-
     @cached_method
-    def _align_all(self, measure: Measure) -> Aligned:
+    def _align(self, measure: Measure) -> Aligned:
+        """The estimates of all systems side by side."""
         return align(list(self._systems.values()), measure)
+
+    def _align_pair(self, a: str, b: str, measure: str | Measure | None) -> Aligned:
+        places = [self._index[name] for name in self._find_systems(a, b)]
+        return self._align(self._find_measure(measure)).take(places)

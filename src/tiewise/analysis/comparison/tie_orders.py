@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from math import isnan, sqrt
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
@@ -55,11 +56,8 @@ class TieOutcome:
             for part in (self.difference.maximum, self.difference.expected, self.difference.minimum)
         )
         negative = replace(self.difference, minimum=low, expected=mean, maximum=high)
-        return replace(self, difference=negative, find_probabilities=partial(_reversed_probabilities, self))
-
-
-def _reversed_probabilities(outcome: TieOutcome) -> Probabilities:
-    return outcome.probabilities.reversed
+        find = partial(attrgetter("probabilities.reversed"), self)
+        return replace(self, difference=negative, find_probabilities=find)
 
 
 @dataclass(frozen=True)

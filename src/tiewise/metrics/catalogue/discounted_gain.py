@@ -16,7 +16,6 @@ from tiewise.metrics.catalogue.parts import (
     LevelGains,
     clip_labels,
     exponential_gain,
-    ideal_order,
     ideal_sum,
     spell_levels,
 )
@@ -250,7 +249,7 @@ class _IdealList:
     """The gains of all judged documents of each query in descending order, and what they add up to by rank."""
 
     def __init__(self, who: Measure, q: GroupedJudgments):
-        self.order = order = ideal_order(who, q)
+        self.order = order = q.ideal(who)
         self.query, self.rank = order.query, order.rank
         self.gain = np.maximum(who.gain(order.label), 0.0)
         self.n_positive = order.sum(self.gain > 0)

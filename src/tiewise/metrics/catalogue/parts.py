@@ -12,7 +12,7 @@ from tiewise.caching import cached_property
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, check_size, param
-from tiewise.metrics.grouped_judgments import GroupedJudgments, Order
+from tiewise.metrics.grouped_judgments import GroupedJudgments
 
 __all__ = [
     "Binary",
@@ -20,7 +20,6 @@ __all__ = [
     "OfGains",
     "clip_labels",
     "exponential_gain",
-    "ideal_order",
     "ideal_sum",
     "spell_levels",
     "spell_numbers",
@@ -121,21 +120,11 @@ def clip_labels(most: float, label: Floats, who: Measure) -> Floats:
     return np.maximum(label, 0.0)
 
 
-def ideal_order(who: Measure, q: GroupedJudgments) -> Order:
-    """All judged documents, retrieved or not, by descending key."""
-    if who.sorts_by_label:
-        return q.ideal
-    query = q.ties.qrels.query
-    rows = np.lexsort((-who.key(q.ties.qrels.label), query))
-    rank = np.arange(1.0, len(rows) + 1) - q.ties.qrels.offsets[query[rows]]
-    return Order(q, query[rows], rank, rows)
-
-
 def ideal_sum(who: Measure, q: GroupedJudgments) -> Floats:
     """The sum of a measure's terms on the best list of judged documents; those with a negative gain are not in it."""
 
     def compute() -> Floats:
-        order = ideal_order(who, q)
+        order = q.ideal(who)
         within = order.rank <= (np.inf if who.cutoff is None else who.cutoff)
         return order.sum(np.where(within, np.maximum(who.terms(order), 0.0), 0.0))
 

@@ -285,7 +285,7 @@ class _Compat(OfGains):
     def _count_higher(self, q: GroupedJudgments) -> Codes:
         """N_{>λ}: how many judged documents of its query have a higher label than each, (n_rows of the qrels,)."""
         qrels, higher = q.ties.qrels, np.zeros(len(q.ties.qrels), dtype=np.int64)
-        rows = np.lexsort((-qrels.label, qrels.query))
+        rows = q.ideal(self).rows
         higher[rows] = heads(qrels.query[rows], qrels.label[rows]) - heads(qrels.query[rows])
         return higher
 
