@@ -341,6 +341,13 @@ def test_too_large_an_error_has_no_band():
     assert "too large for a band" in refusal(report)
 
 
+def test_a_refusal_shows_which_number_is_larger():
+    qrels, score = system(15, queries=6)
+    first, second = (lists(again(score, 0.2, seed)) for seed in (1, 2))
+    report = tw.evaluate(qrels, first, "RR", rerun=second, complete=True, samples=64)
+    assert refusal(report).endswith("the value moves by +.055339 on average, by ±.055251 at random.")
+
+
 @pytest.mark.filterwarnings("ignore::tiewise.CutWarning")
 def test_measures_that_reach_the_end_of_cut_lists_have_no_band():
     qrels, score = system(1)

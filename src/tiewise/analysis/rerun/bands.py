@@ -191,7 +191,7 @@ class NoiseEffects:
         assert noise is not None and value is not None
         shift, half = sample.mean - value, sample.half_width
         if abs(shift) > sample.std + ATOL:
-            numbers = _digits(sample.std)
+            numbers = _digits(abs(shift) - sample.std)
             return None, (
                 "the noise of the scores is too large for a band: under it the value moves by "
                 f"{numbers.signed(shift)} on average, by ±{numbers.number(sample.std)} at random"
