@@ -59,13 +59,12 @@ class ListPlace(NamedTuple):
     """Where a response has its list of documents, and what is known of it."""
 
     path: tuple[str, ...]  # "*" is the only name that is there
-    is_ordered: bool = (
-        False  # by its scores: if they are in another order, a reranker moved them, or they are distances
-    )
+    is_ordered: bool = False  # by its scores: else a reranker moved them, or they are distances
     read_item: Callable[[Any], Any] | None = None  # an item by our names
 
 
-#: Where responses have their lists. The first place that fits is used.
+#: Where Elasticsearch, Solr, Vespa, Weaviate, Qdrant, Pinecone, Azure, Anserini, RankGPT, DPR, Milvus, KILT and others
+#: have their lists. The first place that fits is used.
 PLACES: tuple[ListPlace, ...] = (
     ListPlace(("hits", "hits"), is_ordered=True),  # Elasticsearch, OpenSearch
     ListPlace(("response", "docs"), is_ordered=True),  # Solr
@@ -74,27 +73,11 @@ PLACES: tuple[ListPlace, ...] = (
     ListPlace(("objects",), is_ordered=True, read_item=_of_weaviate),
     ListPlace(("result", "points"), is_ordered=True),  # Qdrant
     ListPlace(("result", "hits"), is_ordered=True),  # Pinecone
-    ListPlace(("result",), is_ordered=True),
-    ListPlace(("points",), is_ordered=True),
-    ListPlace(("matches",), is_ordered=True),  # Pinecone
-    ListPlace(("value",), is_ordered=True),  # Azure
-    ListPlace(("data",), is_ordered=True),  # Milvus
-    ListPlace(("hits",), is_ordered=True),  # Anserini, RankGPT, Meilisearch
-    ListPlace(("candidates",), is_ordered=True),
-    ListPlace(("ctxs",), is_ordered=True),
-    ListPlace(("contexts",), is_ordered=True),
-    ListPlace(("results",)),
-    ListPlace(("rows",)),  # turbopuffer
-    ListPlace(("docs",)),
-    ListPlace(("documents",)),
-    ListPlace(("passages",), is_ordered=True),
-    ListPlace(("ranking",)),
-    ListPlace(("rankings",)),
-    ListPlace(("retrieved",)),
-    ListPlace(("retrieved_docs",)),
-    ListPlace(("retrieved_documents",)),
-    ListPlace(("nodes",)),
-    ListPlace(("ratings",)),
+    *(ListPlace((name,), is_ordered=True) for name in ("result", "points", "matches", "value", "hits")),
+    *(ListPlace((name,), is_ordered=True) for name in ("candidates", "ctxs", "contexts")),
+    *(ListPlace((name,)) for name in ("results", "rows", "docs", "documents", "ranking", "rankings", "nodes")),
+    *(ListPlace((name,)) for name in ("retrieved", "retrieved_docs", "retrieved_documents", "ratings")),
+    *(ListPlace((name,), is_ordered=True) for name in ("passages", "data")),
     ListPlace(("output", "provenance")),  # KILT
 )
 #: Where the answer to several queries has one list or response for each: msearch, Qdrant, Meilisearch, Milvus.
