@@ -70,10 +70,7 @@ class _DCG(_Discounted):
 
 
 class _nDCG(_Discounted):
-    """DCG over the DCG of the best list of all judged documents.
-
-    Gains are labels, 2^label − 1 (`gains="exp"`), 1 for labels from 1 on (`gains="binary"`), or given for some labels:
-    `gains="1=5,2=9"`.
+    """DCG over the DCG of the best list of all judged documents, with the gains of DCG.
 
     >>> nDCG.of("(20)10")
     nDCG 0.8100 [0.6697, 0.9502]

@@ -208,8 +208,6 @@ class _alpha_DCG(_Novel):
 class _alpha_nDCG(_IdealNovel):
     """α-DCG over that of an ideal list of all judged documents.
 
-    The next document of the ideal list is the one with the largest gain (of several, the one with the last id).
-
     >>> alpha_nDCG.of("({ab}b)a", k=2)
     alpha_nDCG@2 0.9203 [0.8406, 1.0000]
     """

@@ -116,8 +116,6 @@ class _GMBpref(_Geometric):
 class _LogBpref(_Log):
     """The natural logarithm of Bpref; values below 0.00001 count as 0.00001.
 
-    In one order of ties its mean over queries is the logarithm of GMBpref; expectations differ.
-
     >>> LogBpref.of("(10)1")
     LogBpref -6.1030 [-11.5129, -0.6931]
     """
