@@ -43,7 +43,7 @@ DEFERRED = {
     ("analysis", "figures"),  # `plot` of a result
     ("rankings", "figures"),
     ("metrics", "rankings"),  # a measure is named before its module was loaded
-    ("ties", "io"),  # `tie_groups` takes files and dictionaries
+    ("ties", "io"),  # `tie_groups` and `from_shards` take files and dictionaries
 }
 
 

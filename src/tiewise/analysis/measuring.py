@@ -281,10 +281,11 @@ class Evaluation:
 
     def _estimate(self, measures: list[Measure]) -> dict[Measure, Estimates]:
         """Each measure for every query; measures with the same tie groups and order are computed together."""
-        options, rules = self.options, {measure: self._rule(measure) for measure in measures}
+        options = self.options
+        rules = {one: rule for rule, some in _by_rule(tuple(measures), options.oblivious) for one in some}
         together: dict[tuple[GroupedJudgments, str | None], list[Measure]] = {}
-        for measure, rule in rules.items():
-            grouped = self.grouped(measure)
+        for measure in measures:
+            rule, grouped = rules[measure], self.grouped(measure)
             is_counted = rule is not None and rule.dtype == "float64" and rule.order in grouped.ties.before
             together.setdefault((grouped, rule.order if rule and is_counted else None), []).append(measure)
         found: dict[Measure, Estimates] = {}
@@ -298,10 +299,6 @@ class Evaluation:
                 one.cut_likely = bounded and self.cut_is_likely
             found |= each
         return found
-
-    def _rule(self, measure: Measure) -> Rule | None:
-        """The order and score type of the oblivious value."""
-        return _by_rule((measure,), self.options.oblivious)[0][0]
 
     def kept(self, measure: Measure) -> NDArray[np.bool_]:
         """The queries that count, (n_queries,)."""

@@ -233,7 +233,7 @@ class Report(Result):
     def _tally(self) -> Provenance:
         """The same without the files, which are hashed when their provenance is asked for."""
         ties, run = self._evaluation.ties, self._evaluation.counted
-        present = int(np.count_nonzero(ties.present))
+        present, ends_tied = int(np.count_nonzero(ties.present)), ties.may_be_truncated & (ties.lowest_size > 1)
         return Provenance(
             version=__version__,
             qrels=None,
@@ -248,7 +248,7 @@ class Report(Result):
             tied_rows=run.tied_rows,
             tied_share=None if run.n_rows is None or run.tied_rows is None else run.tied_rows / max(run.n_rows, 1),
             new_ties=run.new_ties,
-            cut_lists=0 if self._options.complete else int(np.count_nonzero(ties.ends_tied & ties.present)),
+            cut_lists=0 if self._options.complete else int(np.count_nonzero(ends_tied)),
         )
 
     @cached_property

@@ -8,7 +8,7 @@ from tiewise.analysis.auditing import Audit
 from tiewise.analysis.comparison import Compared, PairComparison
 from tiewise.metrics.estimate import Estimate
 from tiewise.results.estimates import describe_range, is_wide
-from tiewise.results.wording import PLAIN, count_noun, format_percent, join_names
+from tiewise.results.wording import PLAIN, count_noun, format_percent, format_share, join_names
 
 
 def verdict_on_one(name: str, measure: str, mean: Estimate) -> str:
@@ -75,9 +75,10 @@ def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
     if reversing := [pair for pair in pairs if pair.answers.any_tie_order == "no" and pair.can_lead[1]]:
         flips = any(pair.tools_disagree for pair in pairs)
         tools = " Tools break ties differently and name different winners." if flips else ""
-        others = join_names([f"{pair.b} (in {pair.share_less} of random orders)" for pair in reversing], "or")
+        shares = (format_share(pair.probability_less, pair.samples, in_words=True) for pair in reversing)
+        others = [f"{pair.b} (in {share} of random orders)" for pair, share in zip(reversing, shares, strict=True)]
         put = "put" if any(pair.exact_range for pair in reversing) else "may put"
-        return f"No: some tie orders {put} {others} ahead of {first}.{tools}"
+        return f"No: some tie orders {put} {join_names(others, 'or')} ahead of {first}.{tools}"
     if level := [pair.b for pair in pairs if pair.answers.any_tie_order == "no"]:
         return f"No: some tie orders put {join_names(level, 'or')} level with {first}, none puts it ahead."
     if equal := [pair.b for pair in pairs if pair.answers.any_tie_order == "equal"]:

@@ -153,7 +153,7 @@ def _variant(pair: PairGroups, table: WeightTable, phi: float, ties: str) -> tup
     size = np.sqrt(heads[0].squares * heads[1].squares) if ties == "b" else (heads[0].total + heads[1].total) / 2
     # What one shared item adds at all depths from each rank on, up to n.
     depth = np.arange(1, n + 1)
-    weight = (1 - phi) * phi ** (depth - 1.0) / size
+    weight = Weights.geometric(phi).at(depth) / size
     tail = np.append(np.cumsum(weight[::-1])[::-1], 0.0)
     if ties == "w":
         begin = np.maximum(*pair.start)

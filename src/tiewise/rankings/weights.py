@@ -212,9 +212,9 @@ def weight_table(phi: float, depth: int) -> WeightTable:
 
 @lru_cache(maxsize=8)
 def _overlap_table(phi: float, n: int) -> WeightTable:
-    depth = np.arange(1, n + 1, dtype=np.float64)
-    smallest_first = np.append(tail_weight(phi, n), ((1 - phi) * phi ** (depth - 1) / depth)[::-1])
-    return WeightTable(np.cumsum(smallest_first)[::-1], phi ** np.arange(n + 1.0))
+    weights, depth = Weights.geometric(phi), np.arange(n + 1)
+    smallest_first = np.append(tail_weight(phi, n), (weights.at(depth[1:]) / depth[1:])[::-1])
+    return WeightTable(np.cumsum(smallest_first)[::-1], weights.after(depth))
 
 
 def difference_table(weights: Weights, depth: int) -> WeightTable:

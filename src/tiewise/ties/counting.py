@@ -21,7 +21,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import NO_RANKS, TOOL_ORDERS, check_orders
+from tiewise.ties.orders import NO_RANKS, TOOL_ORDERS, best_first, check_orders
 
 
 def count_ties(
@@ -56,8 +56,8 @@ def _count_one(
     qrels: Qrels, run: Run, orders: Sequence[str], places: Codes, own: Floats, rows: Codes, scores: Floats | None
 ) -> TieGroups:
     """The tie groups of a run, its scores as they are; `own` and `rows` are its judged documents."""
-    best_first = np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
-    value = run.value[best_first]
+    rows_in_order = best_first(run)
+    value = run.value[rows_in_order]
     present = places >= 0
     low = np.where(present, run.offsets[places], 0)
     high = np.where(present, run.offsets[places + 1], 0)
@@ -73,7 +73,7 @@ def _count_one(
     groups, group = np.unique(first[tied], return_inverse=True)
     group_size = np.zeros(len(groups), dtype=np.int64)
     group_size[group] = size[tied]
-    members = best_first[ranges(groups, group_size)]
+    members = rows_in_order[ranges(groups, group_size)]
     group_of_member = np.repeat(np.arange(len(groups)), group_size)
 
     @cache

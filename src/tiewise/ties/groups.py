@@ -246,11 +246,6 @@ class TieGroups:
         found = np.bincount(qrels.query, weights=self.size > 0, minlength=len(length))
         return (n_judged == length) & (found == np.diff(qrels.offsets))
 
-    @property
-    def ends_tied(self) -> NDArray[np.bool_]:
-        """Whether a list that may have been cut ends with tied documents, (n_queries,)."""
-        return self.may_be_truncated & (self.lowest_size > 1)
-
     def condensed_from(self, whole: TieGroups) -> TieGroups:
         """These condensed lists with the last tie groups of the whole lists, which may be truncated there.
 

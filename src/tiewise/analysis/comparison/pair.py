@@ -206,11 +206,6 @@ class PairComparison(Result):
         error = 100 * self.probability_error
         return f"{share} ± {f'{error:.1f}' if error >= 0.05 else '<0.1'}"
 
-    @property
-    def share_less(self) -> str:
-        """In words, the share of orders in which b is ahead, if some but not all orders put it ahead."""
-        return format_share(self.probability_less, self.samples, in_words=True)
-
     def __repr__(self) -> str:
         return self.verdict
 

@@ -17,6 +17,7 @@ from tiewise.metrics.catalogue.parts import (
     clip_labels,
     exponential_gain,
     ideal_sum,
+    log_discount,
     spell_levels,
 )
 from tiewise.metrics.definition import Law, Measure, param
@@ -38,7 +39,7 @@ class _Discounted(LevelGains):
         return exponential_gain(np.maximum(label, 0.0)) if self.gains == "exp" else super().gain(label)
 
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]  # it ignores `seen`
-        return 1.0 / np.log2(rank + 1)
+        return 1.0 / log_discount(rank)
 
 
 #: The square of a larger gain, added up over a list, could exceed float64.
@@ -251,7 +252,7 @@ class _IdealList:
         self.gain = np.maximum(who.gain(order.label), 0.0)
         self.n_positive = order.sum(self.gain > 0)
         self.first, self.size = q.ties.qrels.offsets[:-1], np.diff(q.ties.qrels.offsets)
-        payoff = self.gain / np.log2(self.rank + 1)
+        payoff = self.gain / log_discount(self.rank)
         self.discounted = order.sum_before(payoff) + payoff
 
     def at(self, sums: Floats, query: Codes, rank: Floats) -> Floats:
@@ -344,7 +345,7 @@ class _RnDCG(LevelGains):
     def _payoff(self, rank: Floats, cuts: Floats, worth: Floats) -> Floats:
         """The payoff at some ranks, the cuts of their queries along the last axis."""
         weight = sum(np.where(rank <= cuts[..., i], worth[..., i], 0.0) for i in range(cuts.shape[-1]))
-        found: Floats = weight / np.log2(rank + 1)
+        found: Floats = weight / log_discount(rank)
         return found
 
     def terms(self, order: Order) -> Floats:
@@ -380,7 +381,7 @@ class _nDCGRel(LevelGains):
         q = order.grouped
         ideal = _IdealList(self, q)
         gain = np.where(order.rank <= q.length[order.query], self.gain(order.label), 0.0)
-        payoff = gain / np.log2(order.rank + 1)
+        payoff = gain / log_discount(order.rank)
         there = order.sum_before(payoff) + payoff
         normalized = safe_divide(there, ideal.at(ideal.discounted, order.query, order.rank))
         total = order.sum(np.where(gain > 0, normalized, 0.0))

@@ -16,7 +16,7 @@ from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.average_precision import AP
 from tiewise.metrics.catalogue.first_relevant import Success
-from tiewise.metrics.catalogue.parts import Binary
+from tiewise.metrics.catalogue.parts import Binary, log_discount
 from tiewise.metrics.catalogue.sets import Hits
 from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupBlock, GroupedJudgments, Order
@@ -152,7 +152,7 @@ class _Novelty(Binary):
 
     def payoff(self, rank: Floats, seen: Floats) -> Floats:
         if self.discount == "log2":
-            worth = 1.0 / np.log2(rank + 1)
+            worth = 1.0 / log_discount(rank)
         else:
             worth = 1.0 / rank if self.discount == "rank" else self.beta ** (rank - 1)
         return (1 - self.alpha) ** seen * worth

@@ -21,6 +21,7 @@ __all__ = [
     "clip_labels",
     "exponential_gain",
     "ideal_sum",
+    "log_discount",
     "spell_levels",
     "spell_numbers",
 ]
@@ -101,6 +102,11 @@ class LevelGains(OfGains):
 
     def key(self, label: Floats) -> Floats:
         return label if self.sorts_by_label else self.gain(label)
+
+
+def log_discount(rank: Floats) -> Floats:
+    """What DCG divides the gain at a rank by."""
+    return np.asarray(np.log2(rank + 1))
 
 
 def exponential_gain(label: Floats) -> Floats:

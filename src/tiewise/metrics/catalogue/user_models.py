@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.first_relevant import law_of_first
-from tiewise.metrics.catalogue.parts import OfGains
+from tiewise.metrics.catalogue.parts import OfGains, log_discount
 from tiewise.metrics.definition import Law, Measure, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments, GroupSums, Order
 from tiewise.metrics.hypergeometric import hypergeometric
@@ -127,7 +127,7 @@ class _SDCG(_Weighted):
     dcg: str = param("log2", choices=("log2",))
 
     def weight(self, rank: Floats) -> Floats:
-        return 1.0 / np.log2(rank + 1)
+        return 1.0 / log_discount(rank)
 
 
 def _insq_weight(rank: Floats, goal: float) -> Floats:
