@@ -29,8 +29,8 @@ from tiewise.metrics.segments import safe_divide, segment_sum
 
 #: The most multiplications for one measure; above it, the expectation is sampled.
 MAX_COST = 4e9
-#: The most nodes of one integral, and the most numbers in a block.
-MAX_NODES, BLOCK = 1 << 13, 1 << 20
+#: The most nodes of one integral, and the most numbers in a block, which fit into a cache.
+MAX_NODES, BLOCK = 1 << 13, 1 << 18
 
 
 def has_formula(measure: Measure) -> bool:
