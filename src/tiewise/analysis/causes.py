@@ -87,9 +87,9 @@ ADVICE = {
     "queries in other only": "they are in one of the two runs. Evaluate both on the same queries.",
     "documents in run only": "what dropping them from its lists changes.",
     "documents in other only": "what adding them to its lists changes.",
-    "ties of run": "what breaking them as the other run orders them changes.",
-    "ties of other": "what breaking them as the first run orders them hides.",
-    "order of the scores": "documents in opposite order: scores differ beyond a monotone change.",
+    "ties of run": "what changes if they are broken as the other run orders them.",
+    "ties of other": "what changes if they are no longer broken as the first run orders them.",
+    "order of the scores": "documents that the two runs put in opposite order.",
 }
 
 

@@ -59,7 +59,7 @@ EXAMPLES = (
 @option("--other RUN", MEASURES, "A second run that should have the same value.")
 @options.formats
 @options.EVALUATION["distances"]
-@options.explain("every cause, what it is and what to do about it, all explanations of printed numbers")
+@options.explain("every cause, what it is and what to do about it, other explanations of printed numbers")
 @options.output()
 def why(
     output: Output,
