@@ -130,6 +130,14 @@ def test_measures_of_two_rankings_are_loaded_when_one_is_named():
     assert found == "nDCG@10 False RBO(phi=0.9)@5\n[RBR(phi=0.9), AP] tau_ap\n"
 
 
+def test_objects_kept_to_the_end_print_nothing() -> None:
+    code = (
+        "import ctypes, tiewise as tw; report = tw.evaluate({'q': {'a': 1}}, {'q': {'a': 1.0}}, 'RR', complete=True); "
+        "ctypes.pythonapi.Py_IncRef(ctypes.py_object(report))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stderr == ""
+
+
 def test_a_name_of_ours_is_taken_before_its_measure_is_loaded():
     code = "import tiewise as tw\nclass RBO(tw.Measure): pass\ntw.measure(RBO)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -393,6 +393,7 @@ void exit_on_bus_error(const char* message) {
 }  // namespace tiewise
 
 NB_MODULE(_kernels, m) {
+  nb::set_leak_warnings(false);  // of objects that somebody keeps until the process ends
   m.doc() = "Inner loops of scoring on a CPU.";
   tiewise::define<float>(m);
   tiewise::define<double>(m);

@@ -514,6 +514,7 @@ nb::object lists_of_rows(nb::list rows, Py_ssize_t query_at, Py_ssize_t doc_at, 
 
 NB_MODULE(_reader, m) {
   using namespace tiewise;
+  nb::set_leak_warnings(false);  // of objects that somebody keeps until the process ends
   m.doc() = "Text, columns and dictionaries to tie groups, by counting.";
 #ifdef TIEWISE_AVX2
   m.attr("avx2") = has_avx2();
