@@ -431,9 +431,7 @@ class _Computation:
     @cached_property
     def inside(self) -> Codes:
         """How many ranks of each group lie within the depth, (n_measures, n_groups)."""
-        grouped = self.grouped
-        inside = np.minimum(self.depth[:, grouped.group_query] - grouped.group_start, grouped.group_size)
-        return np.maximum(inside, 0).astype(np.int64)
+        return self.grouped.inside(self.depth).astype(np.int64)
 
     @cached_property
     def _mixed(self) -> NDArray[np.bool_]:

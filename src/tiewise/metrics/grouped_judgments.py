@@ -185,6 +185,10 @@ class GroupedJudgments:
         """The sum over the judged documents of each tie group."""
         return segment_sum(self.group, values, len(self.first))
 
+    def inside(self, depth: NDArray[Any]) -> NDArray[Any]:
+        """How many ranks of each tie group lie within the depth of its list, from depths (…, n_queries)."""
+        return np.clip(depth[..., self.group_query] - self.group_start, 0, self.group_size)
+
     def above_group(self, per_group: Floats) -> Floats:
         """The sum of a count over the groups of the same query above each group."""
         total = np.cumsum(per_group) - per_group

@@ -35,7 +35,7 @@ def safe_divide(amount: Floats, divisor: NDArray[Any]) -> Floats:
     divisor = np.asarray(divisor, dtype=np.float64)
     if np.count_nonzero(divisor) == divisor.size:
         return amount / divisor
-    return np.divide(amount, divisor, out=np.zeros_like(divisor), where=divisor != 0)
+    return np.divide(amount, divisor, out=np.zeros(np.broadcast(amount, divisor).shape), where=divisor != 0)
 
 
 def row_sum(values: Floats) -> Floats:

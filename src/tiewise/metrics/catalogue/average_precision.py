@@ -256,8 +256,7 @@ def _distributions(who: Interpolated, q: GroupedJudgments, share: float) -> Iter
     low, high = (who.interpolated(share, order) for order in (q.worst(who), q.best(who)))
     needed, relevant = who.needed(share, q), q.in_group(who.gain(q.label))
     above = q.above_group(relevant)
-    inside = np.clip(q.length[q.group_query] - q.group_start, 0, q.group_size)
-    columns = (q.group_start, q.group_size, inside, relevant, above, needed[q.group_query])
+    columns = (q.group_start, q.group_size, q.inside(q.length), relevant, above, needed[q.group_query])
     every = [_Group(*row) for row in zip(*(column.astype(np.int64).tolist() for column in columns), strict=True)]
     bounds = np.searchsorted(q.group_query, np.arange(q.n_queries + 1)).tolist()
     for query in range(q.n_queries):

@@ -223,7 +223,7 @@ class _RBPresid(Measure):
         judged = q.in_group(q.label >= 0)
         weight, end = _unjudged_in_groups(self.p, q, judged, q.length)
         # Only the last tie group may hold unjudged documents if all ranks are to hold judged ones.
-        inside = np.minimum(q.length[q.group_query] - q.group_start, q.group_size)
+        inside = q.inside(q.length)
         held = np.minimum(judged, inside)
         chance = np.ones(q.n_queries)
         chance[segment_sum(q.group_query, held, q.n_queries) < q.length] = 0.0

@@ -105,8 +105,8 @@ class _binG(Binary):
         return q.relevant(self)
 
     def law(self, block: GroupBlock) -> Law:
-        above = block.start - block.seen
-        return _law_by_others_above(block, block.size - block.relevant, lambda h: 1.0 / np.log2(2 + above + h))
+        first = block.start - block.seen + 1
+        return _law_by_others_above(block, block.size - block.relevant, lambda h: self.payoff(first + h, np.zeros(1)))
 
 
 class _AUC(Binary):

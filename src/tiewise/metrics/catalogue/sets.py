@@ -205,7 +205,7 @@ class _OfCount(OfGains):
     def law(self, q: GroupedJudgments) -> Law:
         length = np.asarray(self.depth(q), dtype=np.float64)
         relevant, in_group = q.judged(self.relevant(q.ties.qrels.label)), q.in_group(self.gain(q.label))
-        inside = np.clip(length[q.group_query] - q.group_start, 0, q.group_size)
+        inside = q.inside(length)
         whole = segment_sum(q.group_query, np.where(inside == q.group_size, in_group, 0.0), q.n_queries)
         mean, variance = self.of_count(whole, length, relevant), np.zeros(q.n_queries)
         cut = np.flatnonzero((inside > 0) & (inside < q.group_size))  # one group at the most in a query
@@ -217,12 +217,6 @@ class _OfCount(OfGains):
             mean[query] = (chance * value).sum(axis=1)
             variance[query] = (chance * (value - mean[query][:, None]) ** 2).sum(axis=1)
         return Law(mean, lambda: variance)
-
-
-def _divide(amount: Floats, divisor: Floats) -> Floats:
-    """amount / divisor, 0 where the divisor is 0; both are broadcast."""
-    amount, divisor = np.broadcast_arrays(amount, divisor)
-    return safe_divide(amount, divisor)
 
 
 class _SetRelativeP(_RelativeP):
@@ -248,8 +242,8 @@ class _SetF(Binary, _OfCount):
     aliases = ("set_f",)
 
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
-        precision, recall = _divide(count, length), _divide(count, relevant)
-        return _divide((self.x + 1) * precision * recall, self.x * precision + recall)
+        precision, recall = safe_divide(count, length), safe_divide(count, relevant)
+        return safe_divide((self.x + 1) * precision * recall, self.x * precision + recall)
 
 
 class _SetAP(Binary, _OfCount):
@@ -263,7 +257,7 @@ class _SetAP(Binary, _OfCount):
     aliases = ("set_map",)
 
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
-        return _divide(count**2, length * relevant)
+        return safe_divide(count**2, length * relevant)
 
 
 class _Utility(Binary, _OfCount):
@@ -423,7 +417,7 @@ class _Unj(_OfCount):
         return -self.gain(label)
 
     def of_count(self, count: Floats, length: Floats, relevant: Floats) -> Floats:
-        return _divide(length - count, length if self.cutoff is None else np.array(float(self.cutoff)))
+        return safe_divide(length - count, length if self.cutoff is None else np.array(float(self.cutoff)))
 
 
 Hits = measure(_Hits)

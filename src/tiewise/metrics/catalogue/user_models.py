@@ -203,7 +203,7 @@ class _NERR(_Adaptive):
         groups = tied[(is_first & ~np.isnan(mean[q.group_query]))[tied]]
         patience = self.patience(np.arange(1.0, self.ranks + 1))
         worth = patience / np.cumsum(patience)
-        inside = np.minimum(depth[q.group_query] - q.group_start, q.group_size)[groups].astype(np.int64)
+        inside = q.inside(depth)[groups].astype(np.int64)
         for block in GroupSums(q, gain).blocks(groups, inside):
             found = law_of_first(block, worth[np.minimum(block.rank, self.ranks).astype(np.int64) - 1])
             query = q.group_query[block.groups]
@@ -289,11 +289,10 @@ class _INST(_Adaptive):
         near, far = rank + missing - 1, end + missing - 1
         start = np.full(order.n_queries, float(self.ranks))
         start[order.query[first]] = rank[first]  # up to here nothing is found
-        first_weight = (2 * self.T / (start + 2 * self.T - 1)) ** 2
-        weight = first_weight[order.query] * order.product_before(safe_divide(near, far) ** 2)
+        weight = _insq_weight(start, self.T)[order.query] * order.product_before(safe_divide(near, far) ** 2)
         ranks = (2 * self.T) ** 2 * (zeta(2, 2 * self.T) - zeta(2, start + 2 * self.T))
         ranks += order.sum(weight * near**2 * (zeta(2, near + 1) - zeta(2, far + 1)))
-        unstopped = (2 * self.T / (self.ranks + 2 * self.T)) ** 2 * np.ones(order.n_queries)
+        unstopped = _insq_weight(np.full(order.n_queries, self.ranks + 1.0), self.T)
         last = np.append(first, True)[1:]
         unstopped[order.query[last]] = (weight * safe_divide(near, far + 1) ** 2)[last]
         return Reading(order.sum(weight * gain), ranks, unstopped)
