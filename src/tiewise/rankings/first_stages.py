@@ -177,7 +177,7 @@ def _measure(
 
 def _measure_block(pairs: PairGroups, depth: Depth, phis: Sequence[float], k: int | None) -> tuple[Codes, Floats]:
     n_first = pairs.length[1] if k is None else np.minimum(pairs.length[1], k)
-    recall = safe_divide(pairs.sum(pairs.inclusion(0, depth) * pairs.inclusion(1, k)), n_first)
+    recall = safe_divide(pairs.overlap(depth, k), n_first)
     values = []
     for phi in phis:
         rbr = compute_rbr(pairs, Weights.geometric(phi), depth)

@@ -78,7 +78,7 @@ def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: 
         s, n = np.sort(pairs.length, axis=0)
         rate = 1 / np.where(s, s, np.nan)
         total = pairs.sum(mean_at_larger_rank(pairs, table.tail))
-        at_s = pairs.sum(pairs.inclusion(0, s) * pairs.inclusion(1, s))
+        at_s = pairs.overlap(s, s)
         sums = [(total, at_s)]
         for ranks in pairs.extreme_ranks if extremes else ():
             larger = np.maximum(*ranks)
@@ -160,7 +160,7 @@ def _variant(pair: PairGroups, table: WeightTable, phi: float, ties: str) -> tup
         seen, at_s = tail[begin].sum(), np.count_nonzero(begin < s)
     else:
         seen = mean_at_larger_rank(pair, tail).sum()
-        at_s = (pair.inclusion(0, s) * pair.inclusion(1, s)).sum()
+        at_s = pair.overlap(s, s)[0]
     # Items that only L has: those in complete groups, and those in the split group.
     alone = np.bincount(np.delete(long.start, pair.rows[is_long]), minlength=n)
     start, c_long = heads[1].start, heads[1].contribution

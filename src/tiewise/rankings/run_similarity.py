@@ -521,7 +521,7 @@ class RunPair:
     def overlap(self, k: int) -> float:
         """The share of their first k documents that both have. Of lists that are shorter, all documents count."""
         blocks = PairGroups.blocks(self.left.head(k), self.right.head(k))
-        found = [(one.sum(one.inclusion(0, k) * one.inclusion(1, k)), one.length.max(axis=0)) for one in blocks]
+        found = [(one.overlap(k, k), one.length.max(axis=0)) for one in blocks]
         common, length = (np.concatenate(part) for part in zip(*found, strict=True))
         return float((common / np.clip(length, 1, k)).mean())
 

@@ -182,6 +182,10 @@ class PairGroups:
         limit = depth[self.pair] if isinstance(depth, np.ndarray) else depth
         return np.clip((limit - self.start[side]) / self.size[side], 0.0, 1.0)
 
+    def overlap(self, x_depth: Codes | int | None, y_depth: Codes | int | None) -> Floats:
+        """How many documents the first of x and the first of y have in common, expected over the tie orders."""
+        return self.sum(self.inclusion(0, x_depth) * self.inclusion(1, y_depth))
+
     @cached_property
     def extreme_ranks(self) -> tuple[Codes, Codes] | tuple[()]:
         """The ranks of the common documents in x and y, (2, n_common), in the worst and in the best order; () untied.
