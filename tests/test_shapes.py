@@ -184,6 +184,7 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "Weaviate, BM25": (each(lambda docs: {"data": {"Get": {"Doc": [{"docid": d, "_additional": {"id": "0-0", "score": str(s)}} for d, s in docs.items()]}}}), RUN),
     "Qdrant, ids in the payload": (each(lambda docs: {"points": [{"id": i, "version": 0, "score": s, "payload": {"doc_id": d}} for i, (d, s) in enumerate(docs.items())]}), RUN),
     "Pinecone, search of texts": (each(lambda docs: {"result": {"hits": [{"_id": d, "_score": s, "fields": {}} for d, s in docs.items()]}, "usage": {}}), RUN),
+    "OpenAI": (each(lambda docs: {"object": "vector_store.search_results.page", "data": [{"file_id": d, "filename": "…", "score": s} for d, s in docs.items()]}), RUN),
     "Algolia": (each(lambda docs: {"hits": [{"objectID": d, "title": "…"} for d in docs], "nbHits": 3}), RANKED),
     "Azure": (each(lambda docs: {"@odata.context": "…", "value": [{"@search.score": s, "id": d} for d, s in docs.items()]}), RUN),
     "Meilisearch": (each(lambda docs: {"hits": [{"id": d, "_rankingScore": s} for d, s in docs.items()], "query": "?"}), RUN),
@@ -208,6 +209,7 @@ QRELS_FILES: dict[str, tuple[str, Any]] = {
         "".join(json.dumps({"query_id": q, "query": "?", "positive_passages": [{"docid": d, "text": "…"} for d in docs], "negative_passages": [{"docid": "n"}]}) + "\n" for q, docs in RELEVANT.items()),
         RELEVANT,
     ),
+    "LoTTE": ("".join(json.dumps({"qid": q, "query": "?", "url": "…", "answer_pids": list(docs)}) + "\n" for q, docs in RELEVANT.items()), RELEVANT),
     "relevant documents on lines": ("".join(json.dumps({"qid": q, "relevant_docs": list(docs)}) + "\n" for q, docs in RELEVANT.items()), RELEVANT),
     "JSON rows": ("".join(labels('{{"query-id": "{q}", "corpus-id": "{d}", "score": {l}}}')), LABELS),
     "LlamaIndex": (
@@ -350,6 +352,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"q": [{"id": "a", "distance": 0.5}]}', "has a distance, which may be a score, too"),
         ('{"q": [{"id": "a", "vector_distance": 0.5}]}', "has a vector_distance, which may be a score, too"),
         ('{"q": {"hits": [{"document": {"id": "a"}, "text_match": 7}]}}', "document 'a' has no score. It has: 'document', 'text_match'"),
+        ('{"q": [{"id": "a", "bm25": -3.5}]}', "document 'a' has no score. It has: 'id', 'bm25'"),
         ('{"q": [{"docid": "a", "label": 1}]}', "document 'a' has no score. It has: 'docid', 'label'. Judgments are no run."),
         ('{"q": {"result": [{"id": 1, "score": 0.1}, {"id": 2, "score": 0.8}]}}', "or these are distances"),  # Qdrant, Euclid
         ('{"q": {"matches": [{"id": "a", "score": 0.1}, {"id": "b", "score": 0.8}]}}', "or these are distances"),  # Pinecone
@@ -392,6 +395,8 @@ def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypat
         (lines("{q}\t{d}\t{r}", rows=[(q, f"d{i}", i, 0) for q in "ab" for i in range(1, 4)]), "looks like a run (ranks that count up)"),
         ("q1,Q0,d1,1,0.5,tag\n", "looks like a run (6 columns)"),
         ("2 qid:1 1:0.5 # d1\n", "--qrels-format columns:query,-,doc,label,- "),
+        ('{"question": "a?", "ground_truths": ["Paris is it."]}\n{"question": "b?", "ground_truths": ["Rome."]}\n', "is neither a row"),
+        ('{"query": "a?", "positive": ["One text.", "x"]}\n{"query": "b?", "positive": ["x"]}\n', "is neither a row"),
         ('{"id": "q1", "question": "?", "golden_answers": ["Rome"]}\n{"id": "q2", "golden_answers": ["A"]}\n', "is neither a row"),
     ],
 )  # fmt: skip

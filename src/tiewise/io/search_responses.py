@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 
 #: The names of a document's id in an item of a list: those of columns, then those of services and libraries.
-ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key", "objectID")
+ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key", "objectID", "file_id")
 SCORE_NAMES = (
     *("score", "sim", "similarity", "relevance_score", "_score", "_relevance_score", "_rankingScore"),
     "@search.rerankerScore",
@@ -87,9 +87,10 @@ PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs"
 #: Of these, those that may stand beside distances: those of Chroma, whose documents are texts.
 PARALLEL_IDS = PARALLEL[:5]
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
-NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob")
-#: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids; golden_answers are texts.
-RELEVANT_NAME = re.compile(r"(?i)(?!.*answer)(relevant|positive|gold|ground_?truth)")
+NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob|bm25")
+#: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids, answer_pids of LoTTE; not of texts,
+#: such as golden_answers.
+RELEVANT_NAME = re.compile(r"(?i)answer_pids|(?!.*answer)(relevant|positive|gold|ground_?truth)")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
 TEXT_NAMES = ("query", "question", "input")
@@ -146,7 +147,9 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
         next((one[name] for name in ID_NAMES if name in one), None) if isinstance(one, Mapping) else one
         for one in lists[0]
     ]
-    return found if all(map(is_id, found)) else None
+    has_query = any(is_id(given.get(name)) for name in QUERY_ID_NAMES)
+    are_texts = not has_query and any(" " in str(one) for one in found)  # of RAGAS, of MTEB's reranking
+    return found if all(map(is_id, found)) and not are_texts else None
 
 
 def unwrap(given: Any) -> Any:
