@@ -40,6 +40,8 @@ def draw(seed):
             levels, listed = chance.choice([1, 2, 5, 1000]), chance.sample(docs, chance.randint(0, len(docs)))
             run[query] = {doc: chance.randint(0, levels) / 3 for doc in listed}
     qrels["more"], run["more"] = {"d0": 1, "d1": 0}, {"d0": 1.0, "d1": 1.0 + 1e-12, "x": 0.0}
+    if seed % 5 == 4:  # most lists have one length, as if they were truncated
+        run = {query: dict([*scores.items()][:2]) for query, scores in run.items()}
     names = ("trec_eval", "pytrec_eval", "given", "docid-asc", None)
     options = {"oblivious": chance.choice(names), "depth": chance.choice([None, None, 3]), "complete": seed % 3 == 0}
     return qrels, run, options
