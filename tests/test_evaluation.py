@@ -1071,3 +1071,13 @@ def test_err_of_a_group_whose_end_no_reader_reaches(labels, size, above):
     relevant = "".join(str(label) * many for label, many in labels.items())
     found = tw.ERR.of("0" * above + "(" + relevant + "-" * blanks + ")")
     assert found.expected == pytest.approx(expected, rel=1e-13)
+
+
+def test_sorted_orders_may_differ_by_rounding() -> None:
+    qrels = {"x": {"a": 1, "b": 3, "c": 2, "d": 3}, "y": {"a": 3, "b": 3}}
+    run = {"x": {"a": 1, "b": 0, "c": 1, "d": 2}, "y": {"a": 1, "b": 2}}
+    compat = "Compat(p=0.9)"
+    both = tw.evaluate(qrels, run, compat, depth=3, complete=True).per_query(compat)
+    alone = tw.evaluate({"x": qrels["x"]}, {"x": run["x"]}, compat, depth=3, complete=True)[compat]
+    assert both["x"].minimum <= both["x"].expected <= both["x"].maximum
+    assert both["x"].expected == pytest.approx(alone.expected, abs=1e-12)

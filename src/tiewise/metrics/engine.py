@@ -292,6 +292,7 @@ class _Computation:
                     low[row], high[row] = self._extremes()
                 if row in self._laws.methods:
                     methods[row] = self._methods(row)
+            low, high = np.minimum(low, high), np.maximum(low, high)  # they may be the same but for rounding
             fixed = low == high  # then no order matters, unless only samples agree
             for row, method in methods.items():
                 fixed[row] &= method.extremes[tied] != SAMPLED
@@ -625,7 +626,7 @@ def sum_payoffs(
 def _check_order(measure: Measure, mean: Floats, minimum: Floats, maximum: Floats) -> None:
     """The two sorted orders are the extremes of top-heavy measures; another one must say how to sort for it."""
     slack = 1e-9 * (1 + np.abs(mean))
-    if ((minimum > maximum) | (mean < minimum - slack) | (mean > maximum + slack)).any():
+    if ((minimum > maximum + slack) | (mean < minimum - slack) | (mean > maximum + slack)).any():
         raise MeasureError(
             f"{measure.name} is not best when labels descend within a tie group, nor worst when they ascend. Give it a "
             "method key(label): by what to sort for its best order, unjudged documents at 0."
