@@ -224,7 +224,7 @@ def test_low_precision_is_found_behind_scaling_of_lists(name, scaling):
     scores = cast(np.abs(random(46, 8000, 0.15) + 0.6), name)
     found = tw.audit(scaled_run(scores, scaling))
     assert found.grid == "float32" and found.cause in ("scaled", "precision")
-    assert "high_precision(model)" in found.remedy and "do not tell" not in found.reason
+    assert "high_precision(model)" in found.remedy and "unknown" not in found.reason
     if found.cause == "scaled":
         assert "come in even steps, list by list" in found.reason
         assert "by chance is below 1 in 10^" in found.grid_evidence
@@ -544,7 +544,7 @@ def test_ties_of_bm25_are_not_called_low_precision(digits, kind):
     found = tw.audit(run_of(scores if digits is None else np.round(scores, digits)))
     assert found.tied_share > 0.1
     assert found.cause == "genuine" and found.precision is None
-    assert found.reason == "the scores do not tell" and "high_precision" not in (found.remedy or "")
+    assert found.reason == "unknown from the scores alone" and "high_precision" not in (found.remedy or "")
     assert found.remedy is None or ("in low precision before" in found.remedy and "scoring.head(" in found.remedy)
     assert found.rounded_share < 0.3
 
@@ -981,6 +981,12 @@ def test_explain_shows_the_counts_that_are_not_0():
 def test_an_audit_of_a_sound_run_is_short():
     text = tw.audit(run_of(cast(random(24), "float32"))).to_text()
     assert len(text.splitlines()) == 4 and text.splitlines()[1].startswith("No ties: ")
+
+
+def test_scores_of_a_text_file_are_not_called_float32():
+    found = tw.audit(run_of(np.round(np.random.default_rng(0).random(200), 6)))
+    assert found.grid == "float32" and "scores  no coarser than float32, 200 distinct" in found.to_text()
+    assert found.grid_evidence == "The 200 scores (200 distinct) are no coarser than float32."
 
 
 def test_only_a_claimed_result_is_red():

@@ -405,12 +405,21 @@ def test_a_grid_finer_than_the_noise_is_no_other_precision():
     assert report["nDCG@10"].rerun is not None
 
 
+def test_a_grid_is_called_as_in_an_audit():
+    fine = np.random.default_rng(1).normal(20, 2, (30, 40))
+    coarse = np.round(fine * 4) / 4
+    found = tw.score_noise(lists(coarse), lists(fine))
+    assert "on a coarser grid (even steps of 1/4) than those of the second run (float64)" in found.sentence
+    assert tw.audit(lists(coarse)).reason == "scores come in even steps of 1/4"
+    assert found.to_dict()["grids"] == ["1/4", "float64"]
+
+
 def test_a_run_of_few_distinct_scores_has_no_known_grid():
     _, score = system(1)
     few = np.digitize(score, [-1, 0, 1]) / 7
     for runs in ((few, score), (score, few)):
         found = tw.score_noise(*map(lists, runs))
-        assert ("unknown" in found.grids, found.coarser) == (True, None)
+        assert (None in found.grids[:2], found.coarser) == (True, None)
 
 
 def test_few_documents_have_no_band():

@@ -28,6 +28,11 @@ class Grid:
     name: str
 
     @property
+    def label(self) -> str:
+        """What scores on this grid, and on no coarser one, are called."""
+        return self.name
+
+    @property
     def description(self) -> str:
         """What is true of scores on this grid, as the predicate of a sentence."""
         return f"lie on the {self.name} grid"
@@ -77,6 +82,10 @@ class FloatGrid(Grid):
 @dataclass(frozen=True)
 class _Float32(FloatGrid):
     """float32, also after printing with 6 to 16 significant digits."""
+
+    @property
+    def label(self) -> str:
+        return "no coarser than float32"
 
     def contains(self, x: Floats) -> NDArray[np.bool_]:
         f = nearest_float32(x)
@@ -151,8 +160,12 @@ class UniformGrid(Grid):
         return np.full(len(x), self.step)
 
     @property
+    def label(self) -> str:
+        return f"even steps of {self.name}"
+
+    @property
     def description(self) -> str:
-        return f"come in even steps of {self.name}"
+        return f"come in {self.label}"
 
 
 FLOAT32 = _Float32("float32", 23, -126, float(np.finfo(np.float32).max))

@@ -87,7 +87,7 @@ class ToolTable(Result, Sequence[ToolValue]):
         table = Table(
             columns,
             [*rows, ("expected", *expected)],
-            "What each tool prints (bias: less the expected value)",
+            "What each tool prints (bias: printed minus expected)",
             tuple(notes),
             summary=frozenset({len(tools)}),
         )

@@ -16,7 +16,7 @@ from tiewise.metrics.tool_rules import TOOLS
 from tiewise.ties.orders import ORDERS
 
 EXAMPLES = (
-    "tiewise why qrels.txt run.trec -m AP --tool trec_eval --tool mteb",
+    "tiewise why qrels.txt run.trec -m nDCG@10 --tool trec_eval --tool mteb",
     "tiewise why qrels.txt run.trec -m AP --tool 'trec_eval -c' --tool tiewise",
     "tiewise why qrels.txt run.trec -m AP --numbers .1957 .1958",
     "tiewise why qrels.txt run.trec -m nDCG@10 --other again.trec --explain",

@@ -185,12 +185,18 @@ def _wrap(text: str, width: int) -> Iterator[str]:
 
 
 def _prefix(word: str, width: int) -> str:
-    """As many letters of a word as fit, at least one."""
+    """As many letters of a word as fit, at least one; up to the last hyphen of them, if that is in their second half.
+
+    >>> _prefix("sentence-transformers-rerank", 24), _prefix("a-constant", 8)
+    ('sentence-transformers-', 'a-consta')
+    """
     used = 0
     for place, letter in enumerate(word):
         used += text_width(letter)
         if used > width:
-            return word[: max(place, 1)]
+            kept = word[: max(place, 1)]
+            hyphen = kept.rfind("-") + 1
+            return kept[:hyphen] if 2 * hyphen > len(kept) else kept
     return word
 
 

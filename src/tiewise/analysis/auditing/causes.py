@@ -162,7 +162,7 @@ PROBLEMS = {
         "identical documents, not rounding", "Keep one of each set of identical documents, or judge them as one."
     ),
     "genuine": Problem(
-        "the scores do not tell",
+        "unknown from the scores alone",
         "If logits or vectors were in low precision before, compute the last step in float32. Else report the expected "
         "value and its range, or break ties by a second score.",
         _FINER_SCORES,
@@ -172,7 +172,9 @@ PROBLEMS = {
         "Find what differs from the reference: score a few pairs both ways; compare precision, prompt, how texts are "
         "cut, and the index.",
     ),
-    "unclear": Problem("the scores do not tell", "Report the expected value, and its lowest and highest by tie order."),
+    "unclear": Problem(
+        "unknown from the scores alone", "Report the expected value, and its lowest and highest by tie order."
+    ),
 }
 
 

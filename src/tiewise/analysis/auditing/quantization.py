@@ -187,7 +187,7 @@ class ScoreGrid:
         if self.name == "float64":
             return f"The {scores} need float64: they lie on no coarser grid."
         if self.log10_p_value is None:
-            return f"All {scores} are float32 numbers, and lie on no coarser grid."
+            return f"The {scores} are no coarser than float32."
         all_scores = f"All {scores} {GRIDS[self.name].description}"
         if self.distinct_float32 < MIN_DISTINCT:
             ones = "ones" if self.distinct < MIN_DISTINCT else "float32 numbers"
@@ -206,7 +206,7 @@ class ScoreGrid:
         if self.share < 1:
             tied = "all" if self.tied_share == 1 else f"{format_percent(self.tied_share, in_words=True)} of the"
             which = capitalize_first(f"{format_percent(self.share, in_words=True)} of {scores}, and {tied} tied ones,")
-        numbers = f"numbers of the {found.dtype} grid" if found.dtype else f"numbers in even steps of {found.grid.name}"
+        numbers = f"numbers of the {found.dtype} grid" if found.dtype else f"numbers in {found.grid.label}"
         return f"{', '.join([f'{which} are {numbers}', *found.later_steps])}."
 
 

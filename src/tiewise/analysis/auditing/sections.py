@@ -13,6 +13,7 @@ from typing import Any
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS, Audit
 from tiewise.analysis.auditing.causes import LIBRARIES
 from tiewise.analysis.auditing.consequences import GRADES, RANKED, TOP, gravest_effect
+from tiewise.analysis.grids import GRIDS
 from tiewise.analysis.reports import Z_LIMIT
 from tiewise.metrics.definition import Measure
 from tiewise.results.base import Result
@@ -183,7 +184,7 @@ class _OneAudit:
         """What was found, in a few rows."""
         audit = self.audit
         if audit.reason is None:
-            yield "scores", f"{audit.grid}, {audit.distinct:,} distinct"
+            yield "scores", f"{GRIDS[audit.grid].label}, {audit.distinct:,} distinct"
         else:
             yield "cause", audit.reason
             yield "tied", "; ".join(self._tied())

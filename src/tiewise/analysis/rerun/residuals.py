@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiewise.analysis.grids import GRIDS, MIN_DISTINCT, find_grid
+from tiewise.analysis.grids import GRIDS, MIN_DISTINCT, Grid, find_grid
 from tiewise.analysis.rerun.monotone_curve import MonotoneCurve
 from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.judgments import Qrels
@@ -51,8 +51,8 @@ class ScoreRange(NamedTuple):
 class GridPair(NamedTuple):
     """The grids of the scores of two runs."""
 
-    first: str
-    second: str
+    first: Grid | None  #: None if it is not known
+    second: Grid | None
     coarser: str | None  #: ``"first"`` or ``"second"`` if this run was rounded more coarsely, so that noise shows it
 
     @classmethod
@@ -60,24 +60,31 @@ class GridPair(NamedTuple):
         """Those of two runs; `noise` is the standard deviation of the residuals, in the unit of the first."""
         grids = _grid(first), _grid(second)
         score = np.abs(first.value[np.isfinite(first.value)])
-        if "unknown" in grids or not len(score):
+        if None in grids or not len(score):
             return cls(*grids, None)
-        one, two = (float(GRIDS[grid].spacing(np.array([np.median(score)]))[0]) for grid in grids)
+        one, two = (float(grid.spacing(np.array([np.median(score)]))[0]) for grid in grids if grid)
         if one == two or max(one, two) / np.sqrt(12.0) < NEGLIGIBLE * noise:
             return cls(*grids, None)
         return cls(*grids, "first" if one > two else "second")
 
     def describe(self, first: str, second: str) -> str:
         """Which of the two runs, called so, is the coarser one."""
-        names = ((first, self.first), (second, self.second))
+        assert self.first and self.second
+        names = ((first, self.first.label), (second, self.second.label))
         (coarse, grid), (fine, other) = names if self.coarser == "first" else names[::-1]
         return f"the scores of {coarse} lie on a coarser grid ({grid}) than those of {fine} ({other})"
 
 
-def _grid(run: Run) -> str:
-    """The grid of the scores; that of few distinct scores is not known."""
+def _grid(run: Run) -> Grid | None:
+    """The grid of the scores, as an audit names it; that of few distinct scores is not known."""
+    from tiewise.analysis.auditing.quantization import find_quantization  # the audit imports this module
+
     distinct = np.unique(run.value[np.isfinite(run.value)])
-    return find_grid(distinct) if len(distinct) >= MIN_DISTINCT else "unknown"
+    if len(distinct) < MIN_DISTINCT:
+        return None
+    grid = GRIDS[find_grid(distinct)]
+    found = None if grid.name == "integer" else find_quantization(distinct, ())
+    return found.grid if found and not (found.dtype or found.made_by) else grid
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -157,8 +164,9 @@ class ScoreNoise(Result):
 
     def _document(self, view: View) -> dict[str, Any]:
         found = {one.name: getattr(self, one.name) for one in fields(self) if not one.name.startswith("_")}
-        grids = {"grids": [self.grids.first, self.grids.second], "coarser": self.coarser}
-        return found | {"std": self.std, "by_score": self._records(view).records()} | grids
+        grids = [grid.name if grid else "unknown" for grid in (self.grids.first, self.grids.second)]
+        by_score = self._records(view).records()
+        return found | {"std": self.std, "by_score": by_score, "grids": grids, "coarser": self.coarser}
 
     def _section(self, view: View) -> Section:
         if self.moves and (self.coarser or self.documents < MIN_DOCUMENTS):
