@@ -22,6 +22,8 @@ MeasureLike = Measure | str
 M = TypeVar("M", bound=Measure)
 _registry: dict[str, Measure] = {}
 _aliases: dict[str, str] = {"ndcg_cut": "nDCG:", "map_cut": "AP:"}  # those of trec_eval need a cutoff
+#: Names that have several meanings, with the usual one, which an error message suggests.
+_MEANT = {"hit": "Success", "hr": "Success", "acc": "Success", "f2": "F(beta=2)"}
 
 
 def measure(cls: type[M]) -> M:
@@ -309,11 +311,29 @@ def suggest(name: str) -> str:
 
 
 def _unknown(word: str) -> MeasureError:
+    hint = f" Did you mean '{close}'?" if (close := _find_close(word)) else ""
+    return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
+
+
+def _find_close(word: str) -> str:
+    """The known name that is most like a word, with its cutoff; empty if there is none.
+
+    >>> _find_close("NDGC@10"), _find_close("MRR10"), _find_close("hit@10")
+    ('nDCG@10', 'RR@10', 'Success@10')
+    """
     import difflib
 
     _register_catalogue()
     stem, at, tail = word.partition("@")
-    names = {alias: alias for alias in _aliases} | {name.lower(): name for name in _registry}
-    close = difflib.get_close_matches(stem.lower(), names, 1, 0.6) if len(stem) > 1 else []
-    hint = f" Did you mean '{names[close[0]]}{at}{tail}'?" if close else ""
-    return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
+    number = None if word.lower() in _MEANT else re.fullmatch(r"(.*?[^\W\d])(?:_cut)?[-_.]?(\d{1,18})", word)
+    stem = number[1] if number else stem
+    names = {alias: known.partition(":")[0] for alias, known in _aliases.items()} | _MEANT
+    name = stem.lower()
+    if name not in names:
+        name = next(iter(difflib.get_close_matches(name, names, 1, 0.6) if len(name) > 1 else ()), "")
+    if not name or not number:
+        return f"{names[name]}{at}{tail}" if name else ""
+    try:
+        return str(_with_argument(_registry[names[name]], number[2], word))
+    except MeasureError:  # it takes no cutoff
+        return names[name]

@@ -142,7 +142,7 @@ class _Accuracy(Binary):
     """The share of pairs of a relevant and another document of the first k ranks that are in the right order.
 
     Without a cutoff it is AUC. A query whose first k ranks have no such pair is left out. If they have one in some
-    orders of the ties only, these orders count.
+    orders of the ties only, these orders count. What BEIR and sentence-transformers call accuracy is Success.
 
     >>> Accuracy.of("(10)10", k=3)
     Accuracy@3 0.2500 [0.0000, 0.5000]
