@@ -1,4 +1,4 @@
-# Licensed under the Apache License, Version 2.0. Please cite the papers that this file computes:
+# From Tiewise 1.0. Licensed under the Apache License, Version 2.0. Please cite the papers that this file computes:
 #   Yang, Jang, Jang, Choi, Augenstein, Lim: Reliable Evaluation Protocol for Low-Precision Retrieval. ACL 2026.
 #   McSherry, Najork: Computing Information Retrieval Performance Measures Efficiently in the Presence of Tied
 #   Scores. ECIR 2008.

@@ -754,8 +754,8 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     assert r"tied & 0.611{\textsuperscript{$\triangle$($\dagger$)}} \\" in text and r"base & 0.500 \\" in text
     caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
     assert caption == (
-        r"\caption{RR of 3 runs, 8 queries, expected over all orders of ties. Bold: highest; $\triangle$ in another "
-        r"order of ties. $\dagger$ higher than base (max-t over all rows, p \textless{} 0.05), in brackets if not in "
+        r"\caption{RR of 3 runs, 8 queries, expected over all orders of ties. Bold: highest; $\triangle$ may be "
+        r"highest in another order of ties. $\dagger$ higher than base (max-t over all rows, p \textless{} 0.05), in brackets if not in "
         r"every order.}"
     )
     lower = tw.compare(many, runs, "RR", baseline="first", complete=True).to_latex()
@@ -765,7 +765,7 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     assert r"\bfseries 1.000{\textsuperscript{$\dagger$($\ddagger$)}}" in both.to_latex(baselines=["base", "tied"])
     assert "(max-t over all pairs, p" in both.to_latex(baselines=["base", "tied"])
     assert "dagger" not in both.to_latex() and "{[}0.333, 1.000]" in both.to_latex(intervals="ties")
-    assert "Below: 95\\% interval over queries" in both.to_latex(intervals="queries")
+    assert "In square brackets: 95\\% interval over queries" in both.to_latex(intervals="queries")
     few = {query: many[query] for query in ("q0", "q1")}
     two = {name: {query: run[query] for query in few} for name, run in runs.items() if name != "tied"}
     chance = tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline

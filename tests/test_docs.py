@@ -180,3 +180,10 @@ def test_notebooks_print_what_they_show(path):
 
 def everything() -> str:
     return "\n".join(Page(path).text for path in PAGES)
+
+
+@pytest.mark.parametrize("path", CONSOLE, ids=[str(path.relative_to(ROOT)) for path in CONSOLE])
+def test_pasted_console_examples_overwrite_no_file(path):
+    """A shell reads ``> name`` of a pasted block as a redirection, so a second line begins with an option."""
+    blocks = re.findall(r"^```console\n(.*?)^```", Page(path).text, re.M | re.S)
+    assert not [line for block in blocks for line in block.splitlines() if re.match(r">\s*[^-\s>]", line)]

@@ -84,6 +84,9 @@ class Result:
 
         return render_text(self._section(_view(columns, wide, explain, digits)))
 
+    def __str__(self) -> str:
+        return self.to_text().rstrip("\n") if self._schema else repr(self)  # what a command prints
+
     def _repr_html_(self) -> str:
         from tiewise.results.html import render_html
 

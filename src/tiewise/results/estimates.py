@@ -121,12 +121,20 @@ def statistic_cells(estimate: Any, numbers: NumberFormat, *, is_count: bool = Fa
         for name in ("std", "range", "oblivious", "bias", "z", "residual")
     }
     cells["expected"] = Cell(format_statistic(estimate, "expected", measured), mark=mark, value=estimate.expected)
-    cells["ci"] = Cell("" if estimate.half_width is None else numbers.number(estimate.half_width))
+    cells["ci"] = Cell(_format_ci(estimate, numbers))
     cells["ties"] = Cell(format_ties(estimate, numbers, measured))
     cells["cut"] = Cell("" if estimate.cut is None else " – ".join(map(numbers.number, estimate.cut)))
     band = estimate.rerun
     cells["rerun"] = Cell("" if band is None else _format_half_width(band.half_width, numbers))
     return [cells[name] for name in STATISTICS]
+
+
+def _format_ci(estimate: Any, numbers: NumberFormat) -> str:
+    """Half the width of the interval over queries; a dash if it is wider than all that the measure can reach."""
+    if estimate.half_width is None:
+        return ""
+    low, high = estimate.ci
+    return MISSING if estimate.half_width > high - low else numbers.number(estimate.half_width)
 
 
 def _format_half_width(width: float, numbers: NumberFormat) -> str:

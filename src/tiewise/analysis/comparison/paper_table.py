@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tiewise.analysis.comparison.result import Compared
 
 Intervals = Literal["ties", "queries"]
-BELOW: dict[Intervals, str] = {
-    "ties": "Below: lowest and highest value over the orders of ties",
-    "queries": "Below: 95% interval over queries",
+BRACKETS: dict[Intervals, str] = {
+    "ties": "In square brackets: lowest and highest value over the orders of ties, where they differ",
+    "queries": "In square brackets: 95% interval over queries",
 }
 
 SIGNS = "†‡§¶"  # one for each baseline
@@ -40,7 +40,7 @@ def paper_section(
     Without `baselines` it is the one of the comparison, or the first of two systems; else there are no marks.
     """
     signs = dict(zip(_check_baselines(compared, baselines), SIGNS, strict=False))
-    if intervals not in (None, *BELOW):
+    if intervals not in (None, *BRACKETS):
         raise InputError(f"intervals={intervals!r} is not possible. Use 'ties', 'queries' or None.")
     columns = [_column(compared, measure, signs, intervals, numbers) for measure in compared.measures]
     rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
@@ -50,8 +50,8 @@ def paper_section(
         "of ties"
     )
     marks = "".join(cell.mark for column in columns for cell in column.values())
-    legend = [f"Bold: highest{f'; {OPEN} in another order of ties' if OPEN in marks else ''}"]
-    legend += [*_explain_signs(compared, signs, marks), *([BELOW[intervals]] if intervals else [])]
+    legend = [f"Bold: highest{f'; {OPEN} may be highest in another order of ties' if OPEN in marks else ''}"]
+    legend += [*_explain_signs(compared, signs, marks), *([BRACKETS[intervals]] if intervals else [])]
     notes = (*(f"{one}." for one in legend), *caption_notes(compared.reports))
     heads = columns_of(["run"], [measure.name for measure in compared.measures])
     return Section([Table(heads, rows, notes=notes)], title, compared.notes)
