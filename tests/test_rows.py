@@ -183,6 +183,23 @@ def test_rounded_vectors_are_told(vectors):
     assert note(docs) == note(np.round(docs)) == ["", ""]
 
 
+def test_integers_are_not_taken_for_float32(vectors):
+    """int8 vectors take a byte for each number; uint8 may be packed bits, as `score` warns."""
+    queries, docs, _ = vectors
+    small = [np.round(20 * one).astype(np.int8) for one in (queries, docs)]
+    rows = tw.rows.vectors(*small, ["float32", "bfloat16", "binary+100"])
+    assert [row.bytes for row in rows.values()] == [24, 48, 3]
+    assert rows["float32"].note == (
+        "the vectors hold only numbers of int8, 24 bytes each. Give the float vectors that they were made of, and "
+        "these as an encoder."
+    )
+    assert rows["binary+100"].note.startswith("also reads full vectors, 24 bytes each.")
+    assert tw.rows.vectors(queries, docs, ["x>float32"], encoders={"x": small})["x>float32"].bytes == 24
+    bits = [np.packbits(one > 0, axis=1) for one in (queries, docs)]
+    with pytest.warns(tw.TiewiseWarning, match="are uint8 and are scored as numbers.*give the float vectors"):
+        assert tw.rows.vectors(*bits, ["float32"])["float32"].bytes == 3
+
+
 def test_bytes_with_scales(vectors):
     queries, docs, _ = vectors
     names = ["float32", "float16", "float8", "int8", "int4", "binary", "float32@12"]

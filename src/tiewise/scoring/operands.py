@@ -11,6 +11,7 @@ three.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any, TypeAlias
 
@@ -93,10 +94,16 @@ def check_operands(queries: Storage, docs: Storage, fn: str) -> None:
         )
     if isinstance(queries, Codes) and isinstance(docs, Codes) and not queries.quantised.same_scale(docs.quantised):
         raise InputError("Queries and documents are quantised on different scales. Share one: calibration=docs.")
-    if fn != "hamming" and queries.dtype_name == docs.dtype_name == "uint8":
+    if fn != "hamming":
+        warn_of_bits({queries.dtype_name, docs.dtype_name}, "use fn='hamming' (--fn hamming)")
+
+
+def warn_of_bits(types: Collection[str], advice: str) -> None:
+    """Warn if queries and documents, by the names of their types, seem to be packed bits that are scored as numbers."""
+    if set(types) == {"uint8"}:
         warn(
             "Queries and documents are uint8 and are scored as numbers from 0 to 255. If they are packed bits "
-            "(ubinary), use fn='hamming' (--fn hamming)."
+            f"(ubinary), {advice}."
         )
 
 

@@ -20,6 +20,7 @@ from tiewise.results.optional import need
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.judgments import Ids, IdsLike
+from tiewise.scoring.operands import SMALL_INTEGERS, warn_of_bits
 from tiewise.scoring.options import SCORE_DTYPES, require_int
 from tiewise.scoring.quantised import BLOCK, KINDS, Quantized, quantize
 from tiewise.scoring.spans import Rows, split
@@ -253,11 +254,12 @@ def vectors(
         chosen = [Setup.parse(name) for name in ([names] if isinstance(names, (str, Setup)) else names)]
     runs = {str(setup): VectorRun(given, setup) for setup in chosen}  # an error now, not after minutes
     exact = next((name for name, run in runs.items() if (run.setup.docs, run.setup.encoder) == ("float32", None)), None)
-    notes = {} if exact is None else {exact: _note_rounded(given.queries, given.docs)}
+    notes = {} if exact is None else {exact: given.note_types()}
+    warn_of_bits(given.types, "give the float vectors: the row 'binary' makes bits of them")
     return {
         name: Row(
             run,
-            bytes=bytes_per_vector(given.select(run.setup)[1], run.setup.docs),
+            bytes=given.bytes_of(run.setup),
             seconds=run.time(repeats) if repeats else None,
             timed="Tiewise's search" if repeats else "",
             note=run.describe_rescoring() or notes.get(name, ""),
@@ -299,7 +301,7 @@ class VectorRun(RunSource):
         depth = self.setup.rescore
         if depth is None:
             return ""
-        full = bytes_per_vector(self._vectors.select(Setup(encoder=self.setup.encoder))[1], "float32")
+        full = self._vectors.bytes_of(Setup(encoder=self.setup.encoder))
         note = f"also reads full vectors, {full:,.0f} bytes each."
         with prefix_errors(f"Row '{self.setup}'"):
             count = len(self._run) / len(self._run.queries)
@@ -353,6 +355,10 @@ class _Vectors:
     ):
         self.queries, self.docs = _matrices(queries, docs)
         self._of_encoder = {name: _matrices(*pair, f" of '{name}'") for name, pair in encoders.items()}
+        pairs: dict[Any, tuple[Any, Any]] = {None: (queries, docs), **encoders}
+        #: The types in which queries and documents were given, by encoder.
+        self._types = {name: [backend_of(one).as_array(one, "vectors").dtype for one in pairs[name]] for name in pairs}
+        self.types = {dtype_name(one) for one in self._types[None]}
         for name, pair in self._of_encoder.items():
             if (len(pair[0]), len(pair[1])) != (len(self.queries), len(self.docs)):
                 raise InputError(
@@ -375,6 +381,23 @@ class _Vectors:
             known = ", ".join(self._of_encoder) or "none are given"
             raise InputError(f"'{setup}': there are no vectors of an encoder '{setup.encoder}' ({known}).")
         return shorten(pair[0], setup), shorten(pair[1], setup)
+
+    def bytes_of(self, setup: Setup) -> float:
+        """The memory of a document of a setup; numbers that were given in a smaller type than float32 keep it."""
+        docs = self.select(setup)[1]
+        if setup.docs == "float32":
+            return float(docs.shape[1] * min(4, self._types[setup.encoder][1].itemsize))
+        return bytes_per_vector(docs, setup.docs)
+
+    def note_types(self) -> str:
+        """The note on vectors that are not those of a model in float32, as far as can be seen."""
+        whole = next((name for name in SMALL_INTEGERS if name in self.types), None)
+        if whole is None:
+            return _note_rounded(self.queries, self.docs)
+        return (
+            f"the vectors hold only numbers of {whole}, {self.bytes_of(Setup()):,.0f} bytes each. Give the float "
+            "vectors that they were made of, and these as an encoder."
+        )
 
     def stored(self, setup: Setup) -> tuple[Any, Collection]:
         """The queries and the collection of a setup."""
