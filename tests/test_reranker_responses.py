@@ -6,6 +6,7 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -407,9 +408,46 @@ def test_a_word_that_is_not_listed_makes_a_bound(tmp_path):
 
 
 def test_answers_that_begin_with_another_word_are_noted(tmp_path):
-    path = write(tmp_path / "a.jsonl", line([*map(chat, TOP[:2]), chat({"<think>": -0.1, "yes": -3.0, "no": -5.0})]))
-    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 1 of 3 answers begin with another word than yes or no"):
+    other = chat({"Relevant": -0.1, "yes": -3.0, "no": -5.0})
+    path = write(tmp_path / "a.jsonl", line([*map(chat, TOP[:2]), other]))
+    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 1 of 3 answers do not begin with yes or no; their scores"):
         assert tw.read_run(path).to_dict()["q1"]["d9"] == 2.0
+    path = write(tmp_path / "b.jsonl", line([chat(TOP[0]), other, other]))
+    with pytest.raises(tw.InputError, match=r"b.jsonl: 2 of 3 answers do not begin .* \{\"yes\": …, \"no\": …\}"):
+        tw.read_run(path)
+
+
+def test_documents_without_a_score_are_noted(tmp_path):
+    path = write(tmp_path / "a.jsonl", line(COHERE), line({"results": COHERE["results"][:1]}, "q2"), line(YES_NO, "q3"))
+    with pytest.warns(tw.TiewiseWarning, match=r"a.jsonl: 4 of 9 doc_ids have no score in 3 responses \(top_n\?\)"):
+        tw.read_run(path)
+    parts = [line(COHERE, doc_ids=["a", "b"]), line(COHERE, doc_ids=["c", "d"])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(tw.read_run(write(tmp_path / "b.jsonl", *parts))) == 4
+
+
+@pytest.mark.parametrize("response", [COHERE, TEI])
+def test_a_response_as_text_is_parsed(tmp_path, response):
+    path = write(tmp_path / "a.jsonl", line(json.dumps(response), doc_ids=IDS[:2]))
+    assert tw.read_run(path).to_dict() == {"q1": {"d2": 0.98, "d7": 0.25}}
+    with pytest.raises(tw.InputError, match="no list of results"):
+        tw.read_run(write(tmp_path / "b.jsonl", line('{"results": [')))
+
+
+@pytest.mark.parametrize("error", [{"message": "rate limit"}, {"error": {"message": "rate limit", "code": 429}}])
+def test_an_error_message_of_a_service(tmp_path, error):
+    for lines, place in (([error], 1), ([error, line(TEI)], 1), ([line(TEI), error], 2)):
+        path = write(tmp_path / "a.jsonl", *lines)
+        with pytest.raises(tw.InputError, match=rf"a.jsonl:{place}: looks like an error message .* 'rate limit'"):
+            tw.read_run(path)
+
+
+@pytest.mark.filterwarnings("ignore:.*numbered")
+def test_numbered_documents_that_are_not_judged(tmp_path):
+    path = write(tmp_path / "a.jsonl", {"query_id": "q1", "response": TEI})
+    with pytest.raises(tw.InputError, match=r"no document in common.* without doc_ids are numbered: add doc_ids"):
+        tw.evaluate({"q1": {"d7": 1}}, path)
 
 
 def test_other_names_of_queries_and_documents(tmp_path):

@@ -87,9 +87,11 @@ def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
     if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
+        is_numbered = counted.source is not None and counted.source.format == "reranker"
+        hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""
         raise InputError(
             f"The run and the qrels have no document in common. Documents of the run: {list_examples(counted.docs)}; "
-            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
+            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}.{hint}"
         )
 
 

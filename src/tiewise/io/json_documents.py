@@ -27,7 +27,9 @@ from tiewise.io.rankings import (
 from tiewise.io.reranker_responses import (
     BARE,
     EXPECTED,
+    SERVICE_ERROR,
     check_table,
+    find_error,
     is_bare_response,
     is_response,
     is_scored_part,
@@ -110,6 +112,8 @@ def _find_table(
         answers = document if len(values) == 1 else [value for value, _ in values]
         if format in ("json", "rankings") and (batch := table_of_batch(cls, answers, metric)) is not None:
             return "rankings", batch
+    if isinstance(document, dict) and (error := find_error(document)):
+        raise InputError(f"{values[0][1]}: {SERVICE_ERROR.format(error)}")
     if isinstance(document, dict) and is_bare_response(document):
         raise InputError(f"{values[0][1]}: is a response without the ids of its query and document. Expected {BARE}.")
     if len(values) > 1 and format == "json" and all(_is_table(value) for value, _ in values):

@@ -11,8 +11,10 @@ with an order; the score of a document is −rank then.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from math import inf, log
 from typing import Any
 
@@ -28,6 +30,7 @@ from tiewise.io.token_logprobs import (
     log_odds,
     read_number,
 )
+from tiewise.results.wording import count_noun
 
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 #: The line of an answer about one document.
@@ -42,6 +45,9 @@ OTHER_NAMES = ("docids", "docid", "docnos", "docno", "document_ids", "document_i
 LISTS = ("results", "data", "rankings", "records", "rerank")
 #: The names of an error in a response.
 ERRORS = ("error", "errors", "message", "detail")
+SERVICE_ERROR = "looks like an error message of the service: {!r}. Ask again."
+#: A response that was written as text: an object, or a list of objects.
+JSON_TEXT = re.compile(r"\s*(\[\s*)?\{")
 #: The likeliest of at most ten classes is as likely as that.
 MIN_LIKELIEST = 0.1
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
@@ -79,6 +85,17 @@ def is_bare_response(document: Mapping[str, Any]) -> bool:
     return bool(found) and all(isinstance(one, Mapping) and not {*INDEXES}.isdisjoint(one) for one in found)
 
 
+def find_error(response: Mapping[Any, Any]) -> str:
+    """The beginning of the message in the response of a service that failed, empty if there is none.
+
+    >>> find_error({"message": "rate limit"}), find_error({"error": {"message": "rate limit"}})
+    ('rate limit', 'rate limit')
+    """
+    error = next((response[name] for name in ERRORS if response.get(name)), "")
+    text = error.get("message", "") if isinstance(error, Mapping) else error
+    return text[:60] if isinstance(text, str) and isinstance(parse_number(text), str) else ""
+
+
 def is_scored_part(line: Any) -> bool:
     """Whether a line has scores of named documents, so that other lines may have those of others."""
     return is_response(line) and ("doc_id" in line or "doc_ids" in line) and _find_order(_response(line)) is None
@@ -97,9 +114,10 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     ('q', {'b': -1.0, 'a': -2.0})
     """
     if not is_response(line):
-        raise ValueError(f"expected {EXPECTED}.")
+        error = find_error(line) if isinstance(line, Mapping) else ""
+        raise ValueError(SERVICE_ERROR.format(error) if error else f"expected {EXPECTED}.")
     query, response = _query(line), _response(line)
-    names = [line["doc_id"]] if "doc_id" in line else line.get("doc_ids", _ids_of_documents(line))
+    names = _doc_ids(line)
     if names is None and (other := next((name for name in OTHER_NAMES if name in line), None)) is not None:
         raise ValueError(f"the ids of documents are called {other!r} here. Call them doc_ids.")
     if names is None and (texts := next((name for name in TEXT_NAMES if _are_ids(line.get(name))), None)) is not None:
@@ -124,7 +142,7 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
 
 
 def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], name: str) -> None:
-    """Note what was numbered or only bounded; an InputError if most scores are bounds."""
+    """Note documents without a score or an id, and scores of bounds or unlikely tokens; an InputError if most are."""
     scores = [score for docs in table.values() for score in docs.values()]
     bounded = sum(isinstance(score, BoundedLogOdds) for score in scores)
     if bounded:
@@ -134,10 +152,29 @@ def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], na
             raise InputError(f"{name}: {found}. {ask}")
         warn(f"{name}: {found}. The other one is taken to be as likely as the least likely token. {ask}")
     if unlikely := sum(isinstance(score, UnlikelyLogOdds) for score in scores):
-        found = f"{unlikely:,} of {len(scores):,} answers begin with another word than yes or no"
-        warn(f"{name}: {found}, whose log-odds are those of unlikely tokens. Let the model answer at once.")
+        found = f"{unlikely:,} of {len(scores):,} answers do not begin with yes or no"
+        if 2 * unlikely > len(scores):
+            raise InputError(
+                f"{name}: {found}. Let the model answer yes or no at once; of other words, give the log-probabilities "
+                'as {"index": …, "logprobs": {"yes": …, "no": …}}.'
+            )
+        warn(f"{name}: {found}; their scores come from unlikely tokens. Let the model answer at once.")
+    _note_missing(table, lines, name)
     if any(_is_numbered(line, table) for line in lines):
         warn(f"{name}: lines without doc_ids: their documents are numbered 0, 1, 2 … in the order of the request.")
+
+
+def _note_missing(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], name: str) -> None:
+    """Note how many documents of the requests have no score."""
+    missing, total, responses = 0, 0, 0
+    for line in lines:
+        given, scored = _doc_ids(line) or [], {*map(str, table[_query(line)])}
+        n_missing = sum(str(doc) not in scored for doc in given)
+        if n_missing:
+            missing, total, responses = missing + n_missing, total + len(given), responses + 1
+    if missing:
+        found = f"{missing:,} of {total:,} doc_ids have no score in {count_noun(responses, 'response')} (top_n?)"
+        warn(f"{name}: {found}. They count as not retrieved; ask for the scores of all.")
 
 
 def _is_numbered(line: Mapping[str, Any], table: Mapping[Any, Any]) -> bool:
@@ -154,6 +191,11 @@ def _query(line: Mapping[str, Any]) -> Any:
     return next(line[name] for name in QUERY_NAMES if name in line) if found is None else found
 
 
+def _doc_ids(line: Mapping[str, Any]) -> Any:
+    """The ids of the documents of a line, None if it has none."""
+    return [line["doc_id"]] if "doc_id" in line else line.get("doc_ids", _ids_of_documents(line))
+
+
 def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
     """The ids of documents that stand beside their texts."""
     found: list[Any] = next((line[name] for name in TEXT_NAMES if isinstance(line.get(name), list)), [])
@@ -162,8 +204,11 @@ def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
 
 
 def _response(line: Mapping[str, Any]) -> Any:
-    """The response of a line, without what a client or a batch puts around it."""
+    """The response of a line, without what a client or a batch puts around it; JSON as text is parsed."""
     response = line.get("response", line.get("responses", line))
+    if isinstance(response, str) and JSON_TEXT.match(response):
+        with suppress(ValueError, RecursionError):
+            response = json.loads(response)
     for name in ("body", "output", "result"):
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):
@@ -208,8 +253,8 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
             raise _no_logprobs(text)
         if not isinstance(found, list):
             keys = ", ".join(map(repr, response))
-            error = next((str(response[name]) for name in ERRORS if response.get(name)), "")
-            shown = f": {error[:60]!r}" if error else ""
+            error = find_error(response)
+            shown = f": {error!r}" if error else ""
             raise ValueError(
                 f"the response has no list of results; is it an error message{shown}? It has: {keys}. Ask again."
             )
