@@ -437,6 +437,20 @@ def test_ids_that_coincide_by_chance_are_no_self_documents():
     assert any("In 50 of 50 lists there is a document" in note for note in tw.evaluate(qrels, own, "nDCG@10").notes)
 
 
+def test_row_numbers_that_coincide_are_no_self_documents():
+    """A query and the text that answers it often have the same row in two matrices."""
+    docs = np.random.default_rng(0).normal(size=(60, 16)).astype(np.float32)
+    queries, qrels = docs[:40] + 0.1, {str(i): {str(i): 1} for i in range(40)}
+    found = tw.scoring.search(queries, docs, 10, fn="cosine")
+    lists = found.to_dict().values()
+    indices, scores = ([list(each(one))[:10] for one in lists] for each in (lambda one: map(int, one), dict.values))
+    for run in (found, tw.Run.from_neighbors(scores, indices)):
+        assert not any("id of the query" in note for note in tw.evaluate(qrels, run, "RR@10").notes)
+    rows = tw.rows.vectors(queries, docs, ["float32", "binary+20"])
+    assert not any("id of the query" in note for note in tw.protocol(qrels, rows, "RR@10").notes)
+    assert any("id of the query" in note for note in tw.evaluate(qrels, found.to_dict(), "RR@10").notes)
+
+
 def test_short_lists_in_any_order_are_no_distances():
     rng = np.random.default_rng(0)
     qrels = {f"q{i}": {"a": 1} for i in range(50)}

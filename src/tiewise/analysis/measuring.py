@@ -182,8 +182,10 @@ class Evaluation:
     def self_stands_first(self) -> bool:
         """Whether these documents are mostly the first of their lists: queries that are documents too find themselves.
 
-        Elsewhere ids coincide by chance. True if the run cannot be read.
+        Elsewhere ids coincide by chance, or because Tiewise numbered both. True if the run cannot be read.
         """
+        if self.counted.numbered:
+            return False
         if self.source is None or isinstance(self.source, Counted):
             return True
         run = self.source.rows()
