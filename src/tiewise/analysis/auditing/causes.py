@@ -64,11 +64,11 @@ _RAW_SCORES = 'ask for raw logits: "raw_scores": true (TEI), "use_activation": f
 _SERVE_FLOAT32 = 'serve the model with --dtype float32 (TEI, vLLM), and ask for raw logits: "raw_scores": true (TEI)'
 
 _IN_FLOAT32 = {
+    "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
     "sentence-transformers": "tiewise.adapters.sentence_transformers.high_precision(model)",
     "transformers": "tiewise.adapters.transformers.high_precision(model)",
     "index": "tiewise.scoring.rescore(run, queries, docs, fn='cosine')  # with query_ids= and doc_ids=",
     "reranker": _SERVE_FLOAT32,
-    "own": "tiewise.scoring.score(queries, docs, fn='cosine')  # of a last layer: head(hidden, weight, bias)",
 }
 _LAST_LAYER = {
     "sentence-transformers": _IN_FLOAT32["sentence-transformers"],
