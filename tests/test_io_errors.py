@@ -107,7 +107,8 @@ def test_a_wrong_number_of_columns() -> None:
         "run:2: score 'high' for query '302', document 'd'. It is not a number."
     )
     assert complaint(read_run, "1 2 3 4 5\n") == (
-        "run:1: 5 columns fit no run in exactly one way: '1 2 3 4 5'. Say which columns these are: --input-columns "
+        "run:1: 5 columns fit no run: no order of the columns has scores that fall, or ranks that count up, in each "
+        "query, and no document twice: '1 2 3 4 5'. Say which columns these are: --input-columns "
         "query,-,doc,rank,score (in Python, input_columns='query,-,doc,rank,score')."
     )
     assert complaint(read_qrels, "#\n\nword\n") == (

@@ -304,7 +304,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run in exactly one way, and the numbers rise, as distances do (write these with a minus): 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
+        ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run: no order of the columns has scores that fall, or ranks that count up, in each query, and no document twice, and the numbers rise, as distances do (write these with a minus): 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
         ("q1,d1,1\nq2,d1,1\nq3,d5,1\n", "file:1: 3 columns between commas may be a run or judgments"),  # MS MARCO's judgments
         ("q1 Q0 d1 0.9 1 t\nq1 Q0 d2 0.8 2 t\n", "file:1: the scores count up, and the ranks do not: 'q1 Q0 d1 0.9 1 t'. If they are exchanged, say --input-columns query,-,doc,score,rank,- "),
         ("qid,docno,distance\nq1,d1,0.1\n", "the header names no score, but 'qid', 'docno', 'distance'. Of a distance, the score is -distance."),
@@ -325,7 +325,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ("qid,docid,a_score,b_score\nq1,d1,1,2\n", "Say which columns these are: --input-columns query,doc,score,- "),
         ("qid docno score\nq1 d1 0.5 x\n", "file:2: 4 columns instead of 3"),
         ('{"results": {"q": {"d": 1}}, "scores": {"q": {"d": 2}}}', "file: holds 'results' and 'scores'. Give one of them"),
-        ('{"query_id": "q", "doc_ids": ["a", "b"], "error": "timeout"}\n{"query_id": "r"}', "file:1: is neither a row"),
+        ('{"query_id": "q", "doc_ids": ["a", "b"], "error": "timeout"}\n{"query_id": "r"}', "file:1: looks like an error message of the service: 'timeout'"),
         ('{"query_id": "q", "positive_passages": [{"docid": "a"}]}', "file:1: has relevant documents, but no ranking."),
         ('{"q": {"results": [{"index": 0, "relevance_score": 0.5}]}}', "Of a reranker, write lines with query_id, doc_ids and its response."),
         ("qid,docid,label\nq1,d1,1\n", r"file:1: looks like qrels (column 'label'), not a run."),

@@ -35,6 +35,8 @@ CELL = re.compile(r"[^ \t\n\v\f\r]+")  # between blanks of ASCII
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+")
 MOST = 0.8  # of the first rows: the reader reports the others
 HEADER_DOC_NAMES = (*DOC_NAMES, "document")  # in a data frame it may be a text
+#: What shows the reading of rows without a header, for messages.
+EXPECTED = {Run: "scores that fall, or ranks that count up, in each query", Qrels: "two ids and a label"}
 NOT_NUMBERS = ("nan", "none", "null", "na", "n/a", "-", "")  # in place of a score
 ENCODING = ("utf-8", "surrogateescape")  # an id that is not UTF-8 is reported by the reader
 
@@ -471,7 +473,7 @@ def _explain(cls: type[Table], parts: dict[str, list[Row]], fitting: list[Column
         several = " or ".join(",".join(_spell(role) for role in one.roles) for one in fitting)
         problem = f"may be {several}" if len(fitting) > 1 else f"look like {several}, an order that no tool writes"
     else:
-        problem = f"fit no {cls.noun} in exactly one way"
+        problem = f"fit no {cls.noun}: no order of the columns has {EXPECTED[cls]}, and no document twice"
         if cls is Run and len(rows[0]) == 3 and _may_be_labels(rows, 2):
             problem = "may be a run or judgments"
         if cls is Run and len(rows[0]) == 3 and _counts_from(0, rows, 0, -1):
