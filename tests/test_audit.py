@@ -963,6 +963,18 @@ def test_the_answer_is_short_and_lines_of_code_and_ids_are_not_broken(width):
     assert ids and ids <= {doc for docs in run.values() for doc in docs}
 
 
+@pytest.mark.parametrize(
+    ("missing", "printed", "order"),
+    [("zero", "trec_eval -c prints .250", "trec_eval -c"), ("skip", "the order of trec_eval gives .500", "the order")],
+)
+def test_where_a_query_is_missing_trec_eval_prints_a_mean_with_c_alone(missing, printed, order):
+    qrels, run = {"q": {"a": 1}, "r": {"a": 1}}, {"q": {"a": 1.0, "b": 1.0}}
+    found = tw.audit(run, qrels=qrels, measures="RR", missing=missing, complete=True)
+    assert printed in found.to_text()
+    assert next(row for row in found.report.oblivious_by_tool() if row.tool == "trec_eval").value is None
+    assert f"obl ({order}" in tw.evaluate(qrels, run, "RR", missing=missing, complete=True).to_text(wide=True)
+
+
 def test_measures_that_ties_move_come_first():
     run = {f"q{n}": {"a": 3.0, "b": 1.0, "c": 1.0} for n in range(20)}
     qrels = {query: {"a": 1, "b": 1} for query in run}

@@ -145,7 +145,7 @@ class Reports(Result, dict[str, Report]):
 
     @property
     def _order(self) -> str:
-        return ", ".join(next(iter(self.values())).oblivious_orders)
+        return ", ".join(dict.fromkeys(filter(None, (one.oblivious_names for one in self.values()))))
 
     def _legend(self, table: Table) -> Iterator[str]:
         names, words = {column.name for column in table.columns}, []

@@ -24,7 +24,7 @@ from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.metrics.tool_rules import TOOLS, Tool, rule_for, task_drops_self, tool_for
+from tiewise.metrics.tool_rules import TOOLS, Tool, printed_by, rule_for, task_drops_self, tool_for
 from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
 from tiewise.results.optional import data_frame, need
@@ -172,6 +172,14 @@ class Report(Result):
             for measure in self.measures:
                 orders.setdefault(tool_for(given, measure), []).append(measure)
         return orders
+
+    @property
+    def oblivious_names(self) -> str:
+        """What prints the oblivious values: tools, or orders; empty if there are none."""
+        order, absent = self._options.oblivious, self._tally.missing_queries
+        if order is None or not absent:
+            return ", ".join(self.oblivious_orders)
+        return ", ".join(dict.fromkeys(printed_by(order, one, self._options.missing) for one in self.measures))
 
     @property
     def plot(self) -> Any:

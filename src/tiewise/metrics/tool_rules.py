@@ -20,7 +20,7 @@ from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, OFFSETS, TrecName
 from tiewise.results.optional import installed
-from tiewise.ties.orders import ORDERS
+from tiewise.ties.orders import ORDERS, name_order
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class Tool:
     version: str
     usual: Rule
     rules: Callable[[Measure], Rule | None]
+    completes: bool = False  # whether its option -c counts judged queries that the run does not have as 0
     condenses: bool = False  # whether it can leave unjudged documents out of the lists
     drops_self: bool = False  # whether it removes documents with the id of their query
     in_some_tasks: bool = False  # whether it does so in some of its tasks
@@ -101,6 +102,22 @@ def rule_for(oblivious: str, measure: Measure) -> Rule:
     if rule.order is None:
         raise InputError(f"What {tool.name} {tool.version} prints for {measure} cannot be reproduced: {rule.why}.")
     return rule
+
+
+def printed_by(oblivious: str, measure: Measure, missing: str) -> str:
+    """What prints the oblivious value of a measure if judged queries are missing from the run: a tool, or its order.
+
+    `missing` is how that value counts these queries.
+
+    >>> [printed_by("trec_eval", c.AP, missing) for missing in ("zero", "skip")]
+    ['trec_eval -c', 'the order of trec_eval']
+    >>> [printed_by("pytrec_eval", c.AP, missing) for missing in ("zero", "skip")]
+    ['the order of pytrec_eval', 'pytrec_eval']
+    """
+    name = tool_for(oblivious, measure)
+    if name in ORDERS or rule_for(name, measure).missing == missing:
+        return name
+    return f"{name} -c" if missing == "zero" and TOOLS[name].completes else name_order(name)
 
 
 def _is(measure: Measure, *names: Measure) -> bool:
@@ -235,8 +252,15 @@ def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule 
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("trec_eval", "10", _TREC_10, _trec_eval, condenses=True),
-        Tool("trec_eval-9", "up to 9.0.8", replace(_TREC_9, labels="cut"), _trec_eval_9, condenses=True),
+        Tool("trec_eval", "10", _TREC_10, _trec_eval, completes=True, condenses=True),
+        Tool(
+            "trec_eval-9",
+            "up to 9.0.8",
+            replace(_TREC_9, labels="cut"),
+            _trec_eval_9,
+            completes=True,
+            condenses=True,
+        ),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
         Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
         Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),

@@ -178,7 +178,7 @@ class PageContent:
     @property
     def oblivious(self) -> str:
         """The tool, or the order, of the oblivious values."""
-        return next(iter(self._first_report.oblivious_orders), "one order")
+        return self._first_report.oblivious_names or "one order"
 
     @property
     def queries(self) -> int:

@@ -159,7 +159,7 @@ def _style(audit: Audit) -> Style:
 
 
 def _order(audit: Audit) -> str:
-    return "" if audit.report is None else ", ".join(audit.report.oblivious_orders)
+    return "" if audit.report is None else audit.report.oblivious_names
 
 
 class _OneAudit:
@@ -220,8 +220,10 @@ class _OneAudit:
         if not shows_ties(mean, numbers):
             return str(cells["expected"])
         text = f"{cells['expected']}, by tie order {cells['ties']}"
-        differs = numbers.differ(mean.expected, mean.oblivious)
-        return f"{text}; {_order(self.audit)} prints {cells['oblivious']}" if differs else text
+        assert self.audit.report is not None
+        order = self.audit.report.select(measure).oblivious_names
+        does = "gives" if order.startswith("the ") else "prints"
+        return f"{text}; {order} {does} {cells['oblivious']}" if numbers.differ(mean.expected, mean.oblivious) else text
 
     # -- the rest -----------------------------------------------------------------------------------------------
 
