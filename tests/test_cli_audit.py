@@ -74,7 +74,7 @@ def test_the_answer_comes_first_and_is_short(tiewise):
         "tied     49.4% of rows; 16.0% of lists across rank 10; largest group 7",
         "nDCG@10  .446, by tie order .442 – .450; trec_eval prints .448",
         "do       Compute the last step in float32; the model may stay in bfloat16.",
-        "         tiewise.adapters.sentence_transformers.high_precision(model)",
+        "         tiewise.scoring.score(queries, docs, fn='cosine')",
         "How to read this, tie groups, every tool: --explain",
     ]
 

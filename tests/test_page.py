@@ -182,6 +182,13 @@ def test_the_headline_says_whether_a_run_is_clearly_first(queries, first, second
         assert found.verdict.startswith(f"No run is clearly first: {headline}. A has the highest expected RR of 2 runs")
 
 
+def test_the_headline_names_every_run_that_may_be_first():
+    best, level = {"a": 2.0, "b": 1.0}, {"a": 1.0, "b": 1.0}
+    runs = {"A": {"p": best, "q": best}, "B": {"p": best, "q": level}, "C": {"p": {"b": 2.0, "a": 1.0}, "q": best}}
+    found = collect_content({"p": {"a": 1}, "q": {"a": 1}}, runs, "RR", complete=True)
+    assert "other queries could reverse the lead of A over C" in found.verdict and "A and B cannot be" in found.verdict
+
+
 def test_short_lists_are_named_beside_the_curves(folder):
     long, short = ({"q": {f"d{n}": -float(n) for n in range(many)}} for many in (60, 20))
     found = collect_content({"q": {"d3": 1}}, {"long": long, "short": short}, "RR")

@@ -53,20 +53,23 @@ def describe_other_leaders(leaders: Mapping[str, str]) -> str:
     return "".join(f" By {join_names(names)}, the highest is {leader}." for leader, names in by_leader.items())
 
 
+#: Why no run is clearly first, by the answers of the pair: any tie order, shown.
+_DOUBTS = {
+    ("yes", "no"): "other queries could reverse the lead of {first} over {others}",
+    ("no", "yes"): "some orders of ties undo the lead of {first} over {others}",
+    ("no", "no"): "{first} and {others} cannot be told apart",
+    ("no", "unknown"): "{first} and {others} cannot be told apart",
+}
+
+
 def _doubt(leads: Sequence[PairComparison]) -> str:
     """That no run is clearly first, and why; empty if one is, or if its lead is over one query only."""
+    others: dict[str, list[str]] = {}
     for pair in leads:
-        match pair.answers.any_tie_order, pair.answers.shown:
-            case "yes", "no":
-                why = f"other queries could reverse the lead of {pair.a} over {pair.b}"
-            case "no", "yes":
-                why = f"some orders of ties undo the lead of {pair.a} over {pair.b}"
-            case "no", _:
-                why = f"{pair.a} and {pair.b} cannot be told apart"
-            case _:
-                continue
-        return f"No run is clearly first: {why}. "
-    return ""
+        if why := _DOUBTS.get((pair.answers.any_tie_order, pair.answers.shown)):
+            others.setdefault(why, []).append(pair.b)
+    reasons = [why.format(first=leads[0].a, others=join_names(names)) for why, names in others.items()]
+    return f"No run is clearly first: {'; '.join(reasons)}. " if reasons else ""
 
 
 def answer_on_ties(pairs: Sequence[PairComparison]) -> str:
