@@ -275,6 +275,9 @@ def test_nothing_in_common_shows_ids_of_both():
         evaluate({"q1": {"d": 1}, "q2": {"d": 1}}, {"7": {"d": 1.0}}, "RR")
     with pytest.raises(InputError, match=r"no document in common.*'D1'.*'d1'"):
         evaluate({"q": {"d1": 1}, "p": {"d1": 1}}, {"q": {"D1": 1.0}, "p": {"D1": 1.0}}, "RR")
+    shifted = {"q": {"b": 1.0, "x": 0.5}, "p": {"x": 1.0}}
+    with pytest.raises(InputError, match=r"No list holds a document judged for its query.*\(distances=True\), or"):
+        evaluate({"q": {"a": 1}, "p": {"b": 1}}, shifted, "RR")
     with pytest.raises(InputError, match="qrels are empty"):
         evaluate({}, {"q": {"d": 1.0}}, "RR")
     with pytest.raises(InputError, match="run is empty"):

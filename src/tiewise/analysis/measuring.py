@@ -31,7 +31,7 @@ from tiewise.metrics.estimate import Estimates
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.names import MeasureLike, parse_all
 from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for, task_drops_self
-from tiewise.results.wording import list_examples
+from tiewise.results.wording import list_examples, spell_option
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import TOOL_ORDERS
@@ -62,12 +62,12 @@ def count_run(
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
     counted = source.count(judged, orders, score_dtype=options.score_dtype, judged_only=options.judged_only)
-    _check_common(qrels, counted, documents=not (options.drop_self or is_edited))
+    _check_common(qrels, source, counted, documents=not (options.drop_self or is_edited))
     return counted
 
 
-def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
-    """Raise if the run has no query, or no document of several queries, in common with the qrels: ids do not match.
+def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, documents: bool) -> None:
+    """Raise if the run has no query, or no list a document judged for its query, as where ids do not match.
 
     `documents` says whether documents are looked at: what was dropped may have been all.
     """
@@ -87,6 +87,11 @@ def _check_common(qrels: Qrels, counted: Counted, *, documents: bool) -> None:
     if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
+        if not isinstance(source, Counted) and not set(qrels.docs).isdisjoint(source.rows().docs):
+            raise InputError(
+                "No list holds a document judged for its query, but lists of other queries do. Are the scores distances "
+                f"({spell_option('distances')}), or the query ids shifted?"
+            )
         is_numbered = counted.source is not None and counted.source.format == "reranker"
         hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""
         raise InputError(
