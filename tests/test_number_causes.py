@@ -544,9 +544,8 @@ def test_where_no_query_is_left_two_causes_have_one_contribution() -> None:
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({}, "Give two tools, two numbers or another run."),
-    ({"tools": "ir_measures"}, "Give two tools, not 1"),
-    ({"tools": ("ir_measures", "mteb", "beir")}, "Give two tools, not 3"),
+    ({}, "Give one tool or two, two numbers or another run."),
+    ({"tools": ("ir_measures", "mteb", "beir")}, "Give one tool or two, not 3"),
     ({"tools": ("ir_measures", "no_tool")}, "Unknown tool 'no_tool'. Use tiewise, trec_eval,"),
     ({"tools": ("ir_measures", "")}, "'' is not the name of a tool"),
     ({"tools": ("ir_measures", "mteb '")}, "is not the name of a tool"),
@@ -632,8 +631,18 @@ def test_the_command_with_numbers_and_runs(tiewise: Any) -> None:
     assert tiewise(
         "why", "qrels.txt", "run.trec", "-m", "AP", "-l", "2", "--tool", "mteb", "--tool", "tiewise"
     ).out.startswith("AP(rel=2): mteb")
-    for wrong in ([], ["--tool", "mteb"], ["--numbers", ".1"], ["--other", "none.trec"], ["--numbers", ".1", "x"]):
+    for wrong in ([], ["--numbers", ".1"], ["--other", "none.trec"], ["--numbers", ".1", "x"]):
         assert tiewise(*asked, *wrong, code=2).out == ""
     asked = ["why", "qrels.txt", "run.trec", "-m", "AP", "-m", "RR", "--tool", "mteb", "--tool", "beir"]
     assert "Give one measure, not 2" in tiewise(*asked, code=2).err
-    assert "Missing option '-m' / '--measure'" in tiewise("why", "qrels.txt", "run.trec", code=2).err
+    asked = ["why", "qrels.txt", "run.trec", "--numbers", ".1", ".2"]
+    assert "Give the measure of the two numbers, such as nDCG@10 (-m)." in tiewise(*asked, code=2).err
+
+
+def test_one_tool_is_compared_with_the_expected_value_in_ndcg(tiewise: Any, folder: Any) -> None:
+    files = folder / "qrels.txt", folder / "run.trec"
+    both = repr(tw.why(*files, "nDCG@10", tools=("pytrec_eval", "tiewise")))
+    assert repr(tw.why(*files, tools="pytrec_eval")) == repr(tw.why(*files, tools=["pytrec_eval"])) == both
+    assert tiewise("why", "qrels.txt", "run.trec", "--tool", "pytrec_eval").out == f"{both}\n"
+    other = tiewise("why", "qrels.txt", "run.trec", "--other", "again.trec").out
+    assert other == f"{tw.why(*files, 'nDCG@10', other=folder / 'again.trec')!r}\n"

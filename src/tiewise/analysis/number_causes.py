@@ -11,18 +11,20 @@ from tiewise.analysis.options import Options
 from tiewise.analysis.printed_numbers import explain_numbers
 from tiewise.analysis.run_causes import explain_runs
 from tiewise.analysis.settings import Numbers
-from tiewise.analysis.tool_settings import describe_self, has_ranks, parse_tool, reads_ranks
+from tiewise.analysis.tool_settings import OURS, describe_self, has_ranks, parse_tool, reads_ranks
 from tiewise.errors import InputError
 from tiewise.io import as_qrels, as_source
 from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.names import MeasureLike
 
+DEFAULT_MEASURE = "nDCG@10"
+
 
 def why(
     qrels: QrelsLike,
     run: RunLike,
-    measure: MeasureLike,
+    measure: MeasureLike | None = None,
     *,
     tools: str | Sequence[str] = (),
     numbers: Sequence[str | float] = (),
@@ -31,8 +33,9 @@ def why(
 ) -> Why:
     """Why two numbers differ: the causes, whose contributions add up to the difference.
 
-    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties),
-      each perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``.
+    - `measure`: that of both numbers (default: nDCG@10); printed numbers need it.
+    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties), each
+      perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``. One is compared with the expected value.
     - `numbers`: two printed numbers, as text with all their digits. Settings that print them are searched: of all
       tools, or of those in `tools`.
     - `other`: a second run. Both are read as one of the `tools` reads them (default: missing queries count as 0, ties
@@ -46,8 +49,10 @@ def why(
     order of ties  ids descending  mean of all orders        +.2500
     Order of ties: the whole difference.
     """
-    chosen = resolve_measures(measure)
     names, printed = _as_tuple(tools), _as_tuple(numbers)
+    if printed and measure is None:
+        raise InputError("Give the measure of the two numbers, such as nDCG@10 (-m).")
+    chosen = resolve_measures(DEFAULT_MEASURE if measure is None else measure)
     if not all(isinstance(name, str) for name in names):
         raise InputError(f"tools={tools!r} is not possible. Give names, as in ('trec_eval -c', 'mteb').")
     if len(chosen) != 1:
@@ -62,8 +67,12 @@ def why(
         if len(names) > 1:
             raise InputError(f"Two runs are read by one tool, not {len(names)}.")
         return explain_runs(judged, (source, as_source(other)), chosen[0], names[0] if names else "docid-desc", options)
-    if not printed and len(names) != 2:
-        raise InputError(f"Give two tools{f', not {len(names)}' if names else ', two numbers or another run'}.")
+    if not printed:
+        names = (*names, OURS) if len(names) == 1 else names
+        if len(names) != 2:
+            raise InputError(
+                f"Give one tool or two{f', not {len(names)}' if names else ', two numbers or another run'}."
+            )
     counted = Numbers.of(judged, source, chosen[0], options)
     if printed:
         return explain_numbers(counted, chosen[0], printed, names)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import tiewise as tw
+from tiewise.analysis.number_causes import DEFAULT_MEASURE
 from tiewise.cli import options
 from tiewise.cli.command import MEASURES, command, complete_from, option
 from tiewise.cli.inputs import Inputs, collect_warnings
@@ -17,7 +18,7 @@ from tiewise.ties.orders import ORDERS
 
 EXAMPLES = (
     "tiewise why qrels.txt run.trec -m nDCG@10 --tool trec_eval --tool mteb",
-    "tiewise why qrels.txt run.trec -m AP --tool 'trec_eval -c' --tool tiewise",
+    "tiewise why qrels.txt run.trec -m AP --tool 'trec_eval -c'",
     "tiewise why qrels.txt run.trec -m AP --numbers .1957 .1958",
     "tiewise why qrels.txt run.trec -m nDCG@10 --other again.trec --explain",
 )
@@ -29,9 +30,8 @@ EXAMPLES = (
 @option(
     "-m, --measure NAME",
     MEASURES,
-    "The measure of both numbers, as in `tiewise evaluate`.",
+    f"The measure of both numbers, as in `tiewise evaluate` (default: {DEFAULT_MEASURE}; --numbers need it).",
     into="measures",
-    required=True,
     multiple=True,  # so that a second one is not lost
     shell_complete=complete_from(options.complete_measure),
 )
@@ -42,8 +42,8 @@ EXAMPLES = (
     MEASURES,
     "A tool that printed a number, in quotes with its options: -c, -J, -l N, -M N, --missing, --no-relevant, "
     "--drop-self, --keep-self, --labels any|cut|round, --score-dtype TYPE, --order ORDER, and parameters of the "
-    "measure. 'tiewise' is the expected value. Give two; with --numbers, none or those that printed them; with "
-    "--other, none or one.",
+    "measure. 'tiewise' is the expected value. Give two, or one to compare with it; with --numbers, none or "
+    "those that printed them; with --other, none or one.",
     into="tools",
     multiple=True,
     shell_complete=complete_from(lambda: ["tiewise", *TOOLS, *ORDERS]),
@@ -76,13 +76,13 @@ def why(
 ) -> None:
     """Show why two numbers differ: causes, with what each adds to the difference.
 
-    The numbers are those of two tools (--tool, twice), two that somebody printed (--numbers), or those of two runs that
-    should be the same (--other).
+    The numbers are those of two tools (--tool, twice; once for a tool and the expected value), two that somebody
+    printed (--numbers), or those of two runs that should be the same (--other).
     """
     if not (tools or numbers or other):
-        raise InputError("Give --tool twice, --numbers, or --other.")
-    chosen = Selection(list(measures), rel).resolve([])
-    if len(chosen) != 1:
+        raise InputError("Give --tool, --numbers, or --other.")
+    chosen = Selection(list(measures), rel).resolve([] if numbers else [DEFAULT_MEASURE])
+    if len(chosen) > 1:
         raise InputError(f"Give one measure, not {len(chosen)}.")
     inputs = Inputs([run] if other is None else [run, other], qrels=qrels, **formats)
     with collect_warnings() as warned:
@@ -90,7 +90,7 @@ def why(
         found = tw.why(
             judged,
             runs[0],
-            chosen[0],
+            chosen[0] if chosen else None,
             tools=[options.spell_dtypes(one) for one in tools],
             numbers=numbers or (),
             other=None if other is None else runs[1],
