@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import numpy as np
@@ -214,6 +215,24 @@ def test_the_default_is_a_selection_and_a_search_is_timed_on_request(vectors):
     assert all(row.seconds is None for row in found.values())
     timed = tw.rows.vectors(queries, docs, ["float32"], repeats=2)["float32"]
     assert timed.seconds > 0 and timed.timed == "Tiewise's search"
+
+
+def test_default_rows_that_need_an_extra_are_left_out(vectors, monkeypatch):
+    queries, docs, qrels = vectors
+    everything = list(tw.rows.vectors(queries, docs))
+    monkeypatch.setitem(sys.modules, "ml_dtypes", None)
+    with pytest.warns(tw.TiewiseWarning) as told:
+        found = tw.rows.vectors(queries, docs)
+    lost = [name for name in everything if "bfloat16" in name or "float8" in name]
+    assert list(found) == [name for name in everything if name not in lost] and len(lost) == 5
+    assert [str(one.message) for one in told] == [
+        f"Left out, because they need an extra: {', '.join(lost)}. Install it: pip install 'tiewise[precision]'"
+    ]
+    tw.protocol(qrels, found)
+    with pytest.raises(tw.MissingExtraError, match="Storing vectors in bfloat16 needs an extra"):
+        tw.rows.vectors(queries, docs, ["bfloat16"])
+    with pytest.raises(tw.MissingExtraError, match="Rounding scores to float8 needs an extra"):
+        tw.protocol(qrels, tw.rows.vectors(queries, docs, ["float32/float8"]))
 
 
 def test_the_vectors_of_another_encoder(vectors):

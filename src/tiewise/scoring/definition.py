@@ -247,7 +247,7 @@ def score_rounding(name: str) -> Rounding:
     """
     if name == "float16":
         return rounding_to(np.dtype(np.float16), name)
-    types = need("ml_dtypes", f"{name} scores", "precision")  # NumPy itself does not have them
+    types = need("ml_dtypes", f"Rounding scores to {name}", "precision")  # NumPy itself does not have them
     return rounding_to(np.dtype(types.float8_e4m3fn if name == "float8" else types.bfloat16), name)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
@@ -14,9 +14,9 @@ from tiewise.analysis.protocols import Row
 from tiewise.caching import cached_property
 from tiewise.data.columns import project
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, prefix_errors
+from tiewise.errors import InputError, prefix_errors, warn
 from tiewise.io.memory_run import MemoryRun
-from tiewise.results.optional import need
+from tiewise.results.optional import installed, need
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.judgments import Ids, IdsLike
@@ -113,6 +113,17 @@ def default_setups(dims: int, encoders: Iterable[str] = ()) -> list[Setup]:
     return [Setup.parse(name) for name in [*names.split(), *shorter, *others]]
 
 
+def _leave_out(setups: Sequence[Setup], backend: Backend) -> list[Setup]:
+    """The setups for which nothing has to be installed, with a note on the others."""
+    kept = list(setups)
+    if installed("ml_dtypes") is None:  # which has the types that NumPy does not have; torch has them for vectors
+        types = {one: {one.docs, one.scores} if backend.device is None else {one.scores} - {one.docs} for one in setups}
+        kept = [one for one in setups if types[one].isdisjoint(("bfloat16", "float8"))]
+        rows = ", ".join(str(one) for one in setups if one not in kept)
+        warn(f"Left out, because they need an extra: {rows}. Install it: pip install 'tiewise[precision]'")
+    return kept
+
+
 def store(vectors: Array, kind: str, fn: str, what: str, scale: Quantized | None = None) -> Any:
     """Vectors as they are stored for a score function: an array in a type, or codes.
 
@@ -178,7 +189,7 @@ class Float8(Storage):
 def _dtype(backend: Any, kind: str) -> Any:
     name = "float8_e4m3fn" if kind == "float8" else kind
     if backend.device is None and kind in ("bfloat16", "float8"):  # NumPy itself does not have them
-        return getattr(need("ml_dtypes", f"{kind} vectors", "precision"), name)
+        return getattr(need("ml_dtypes", f"Storing vectors in {kind}", "precision"), name)
     return backend.dtype(name)
 
 
@@ -249,7 +260,7 @@ def vectors(
     lengths = require_int(depth, "depth"), require_int(repeats, "repeats", minimum=0)
     given = _Vectors(queries, docs, query_ids, doc_ids, encoders or {}, fn, lengths[0])
     if names is None:
-        chosen = default_setups(given.docs.shape[1], encoders or ())
+        chosen = _leave_out(default_setups(given.docs.shape[1], encoders or ()), backend_of(given.docs))
     else:
         chosen = [Setup.parse(name) for name in ([names] if isinstance(names, (str, Setup)) else names)]
     runs = {str(setup): VectorRun(given, setup) for setup in chosen}  # an error now, not after minutes
