@@ -920,6 +920,7 @@ def test_a_run_given_twice_is_named():
     [
         ({"runs": {"A": TIED}}, "between two systems or more; 1 was given"),
         ({"runs": [TIED, SECOND]}, "Give the runs as {name: run}, not as a list"),
+        ({"runs": "a.trec", "measures": "b.trec"}, "Give the runs as {name: run}, not as a str"),
         ({"runs": {1: TIED, "1": SECOND}}, "Two of the systems are called '1'"),
         ({"runs": {"A": TIED, "B": {"q1": {"a": "high"}}}}, "Run 'B': "),
         ({"baseline": "C"}, "The baseline 'C' is none of the systems"),

@@ -46,6 +46,22 @@ def frames():
     yield "an Arrow stream", Stream(pyarrow.table(columns()))
 
 
+@pytest.mark.parametrize("docs", [["d1", "d2"], [1, 2], ["a text", "d2"]])
+def test_a_column_called_document_has_ids_or_texts(docs):
+    import pandas
+    import polars
+    import pyarrow
+
+    table = {"query": ["q", "q"], "Document": docs, "score": [2.0, 1.0]}
+    for cls in (Run, Qrels):
+        for frame in (pandas.DataFrame(table), polars.DataFrame(table), pyarrow.table(table)):
+            if docs[0] == "a text":
+                with pytest.raises(InputError, match=r"'Document' looks like texts.* rename it to doc_id"):
+                    cls.from_frame(frame)
+            else:
+                assert cls.from_frame(frame).to_dict() == {"q": {str(docs[0]): 2.0, str(docs[1]): 1.0}}
+
+
 class Stream:
     """Something that offers the Arrow PyCapsule interface and nothing else."""
 
@@ -202,9 +218,11 @@ def test_bad_columns():
         Run.from_columns(["q"], ["d"], np.array([2**53 + 2]))
     with pytest.raises(InputError, match="shape"):
         Run.from_columns(["q"], ["d"], np.ones((1, 2)))
-    with pytest.raises(InputError, match=r"no column 'score'.*It has: query_id, doc_id, rating"):
-        import pandas
+    import pandas
 
+    with pytest.raises(InputError, match=r"no column 'score'.*It has: query_id, doc_id, value"):
+        Run.from_frame(pandas.DataFrame(columns(("query_id", "doc_id", "value"))))
+    with pytest.raises(InputError, match=r"Found qrels \(column 'rating'\).* call the column score"):
         Run.from_frame(pandas.DataFrame(columns(("query_id", "doc_id", "rating"))))
     with pytest.raises(InputError, match="is not a data frame"):
         Run.from_frame(7)

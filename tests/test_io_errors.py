@@ -388,8 +388,7 @@ def test_sentence_transformers_lines_that_cannot_be_used() -> None:
 def test_parquet_that_cannot_be_used() -> None:
     pyarrow.parquet.write_table(pyarrow.table({"query_id": ["q"], "doc_id": ["d"], "relevance": [1]}), "table")
     data = Path("table").read_bytes()
-    assert complaint(read_run, data).startswith("run: The run has no column 'score' (or ")
-    assert complaint(read_run, data).endswith("It has: query_id, doc_id, relevance.")
+    assert complaint(read_run, data).startswith("run: Found qrels (column 'relevance'), not a run. ")
     assert complaint(read_qrels, data[:-9]).startswith("run: is not readable as Parquet (")
     assert complaint(read_qrels, "q 0 d 1\n", format="parquet").startswith("run: is not readable as Parquet (")
 

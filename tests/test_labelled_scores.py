@@ -55,6 +55,14 @@ def test_a_matrix_equals_evaluate(masked, block, monkeypatch):
     assert_same(tw.evaluate_scores(scores, labels, MEASURES[:3], mask=mask), expected, MEASURES[:3])  # fewer counts
 
 
+def test_exchanged_scores_and_labels_are_an_error():
+    scores, labels = [0.73, 0.51, 0.2], [1, 0, 0]
+    for convert in (np.array, list, pytest.importorskip("torch").tensor):
+        with pytest.raises(tw.InputError, match=r"labels like scores \(0.73\). Scores come first"):
+            tw.evaluate_scores(convert(labels), convert(scores), "RR", group=[3])
+    assert tw.evaluate_scores(np.array(labels, dtype=float), scores, "nDCG", group=[3]) is not None
+
+
 def test_flat_rows_equal_a_matrix():
     scores, labels, mask = draw(1)
     expected = tw.evaluate_scores(scores, labels, MEASURES, mask=mask)

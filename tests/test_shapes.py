@@ -551,7 +551,7 @@ def test_rows_by_the_names_of_their_values() -> None:
         assert as_run(pairs).to_dict() == RUN
     with pytest.raises(tw.InputError, match="query 'q1' appears twice in the run"):
         as_run([*RUN.items(), ("q1", {})])
-    with pytest.raises(tw.InputError, match=r"The run has ranks and labels, but no scores"):
+    with pytest.raises(tw.InputError, match=r"Found qrels \(column 'label'\), not a run. Where both are given, qrels"):
         as_run(FRAME.rename(columns={"score": "label"}))
 
 

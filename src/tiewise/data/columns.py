@@ -24,6 +24,7 @@ Floats = NDArray[np.float64]
 #: The option that gives the ids of rows, in Python and in the shell.
 ID_OPTIONS = {"query": "query_ids (--query-ids)", "document": "doc_ids (--doc-ids)"}
 
+MAX_ID = 64  # longer text is no id, if nothing says so
 MAX_PROBLEMS = 10  # problems that an error lists
 
 # glibc returns an array to the system when it is freed, unless a larger one (below 32 MiB) was freed before. So
@@ -43,6 +44,18 @@ def identifier(value: object, what: str) -> str:
         except UnicodeDecodeError:
             raise InputError(f"The {what} id {value!r} is not UTF-8.") from None
     raise InputError(f"The {what} id {value!r} is a {type(value).__name__}. Ids are text or integers.")
+
+
+def look_like_ids(values: Iterable[object]) -> bool:
+    """Whether values may be ids, and no texts: integers, or short text without blanks.
+
+    >>> look_like_ids(["d1", 7]), look_like_ids(["a text"])
+    (True, False)
+    """
+    return all(
+        isinstance(one, (str, int)) and not isinstance(one, bool) and re.fullmatch(rf"\S{{1,{MAX_ID}}}", str(one))
+        for one in values
+    )
 
 
 def by_name(runs: Mapping[Any, Any], what: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from tiewise.data.columns import Codes, Floats, encode, identifiers, numbers, po
 from tiewise.data.documents import Documents
 from tiewise.data.judgments import Qrels
 from tiewise.data.neighbors import Metric, neighbor_lists
-from tiewise.data.table import LABEL_NAMES, RANK_NAMES, Table, find_name, pick_column
+from tiewise.data.table import LABEL_NAMES, RANK_NAMES, Table, find_name, pick_column, swapped_message
 from tiewise.errors import InputError
 from tiewise.results.wording import count_noun
 
@@ -194,11 +194,14 @@ class Run(Table):
     @classmethod
     def _values(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Any:
         """The scores; of ranks alone −rank."""
-        rank = find_name(names, RANK_NAMES)
-        if rank is None or find_name(names, cls.value_names) is not None:
+        rank, label = find_name(names, RANK_NAMES), find_name(names, LABEL_NAMES)
+        is_scored = find_name(names, cls.value_names) is not None
+        if not is_scored and label is not None:
+            raise InputError(
+                f"Found {swapped_message(cls, f'column {label!r}')} If these are scores, call the column score."
+            )
+        if rank is None or is_scored:
             return super()._values(names, fetch)
-        if find_name(names, LABEL_NAMES) is not None:
-            raise InputError(f"The run has ranks and labels, but no scores. It has: {', '.join(names)}.")
         return -numbers(fetch(rank), "rank")
 
     @classmethod

@@ -27,6 +27,7 @@ from tiewise.data.columns import (
     freeze,
     identifier,
     is_descending,
+    look_like_ids,
     numbers,
     positions,
     ranges,
@@ -48,6 +49,7 @@ DOC_NAMES = (
     *("doc_id", "docno", "docid", "corpus_id", "corpus-id", "did", "d_id", "pid", "item_id", "document_id"),
     *("passage_id", "product_id", "doc"),
 )
+MAX_ROWS = 2000  # the first rows, which show whether a column has ids
 RANK_NAMES = ("rank", "position")
 LABEL_NAMES = (
     *("relevance", "label", "rel", "grade", "gain", "rating", "judgment", "judgement", "qrel", "relevance_label"),
@@ -183,8 +185,22 @@ class Table:
     @classmethod
     def _from_named(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Self:
         """A table from columns by name, which `fetch` gives."""
-        query, doc = (fetch(pick_column(cls, names, known)) for known in (QUERY_NAMES, DOC_NAMES))
+        query, doc = fetch(pick_column(cls, names, QUERY_NAMES)), fetch(cls._doc_column(names, fetch))
         return cls.from_columns(query, doc, cls._values(names, fetch), **cls._optional_columns(names, fetch))
+
+    @classmethod
+    def _doc_column(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> str:
+        """The name of the column of documents; one called document may have their texts."""
+        name = next((name for name in names if fold_name(name) == "document"), None)
+        if name is None or find_name(names, DOC_NAMES) is not None:
+            return pick_column(cls, names, DOC_NAMES)
+        first = fetch(name)[:MAX_ROWS]
+        if look_like_ids(next((getattr(first, to)() for to in ("to_pylist", "tolist") if hasattr(first, to)), first)):
+            return name
+        raise InputError(
+            f"The {cls.noun} has no column 'doc_id', and '{name}' looks like texts. If it has the ids, rename it to "
+            "doc_id."
+        )
 
     @classmethod
     def _values(cls, names: Sequence[str], fetch: Callable[[str], Any]) -> Any:

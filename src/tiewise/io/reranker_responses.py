@@ -18,6 +18,7 @@ from contextlib import suppress
 from math import inf, log
 from typing import Any
 
+from tiewise.data.columns import look_like_ids
 from tiewise.data.table import QUERY_NAMES, Table
 from tiewise.errors import InputError, warn
 from tiewise.io.rankings import parse_number, read_ranking
@@ -52,7 +53,6 @@ JSON_TEXT = re.compile(r"\s*(\[\s*)?\{")
 MIN_LIKELIEST = 0.1
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
 INDEXES = ("index", "corpus_id")
-MAX_ID = 64
 MAX_NUMBER = 10_000  # documents of one request
 ORDERS = ("permutation", "order")
 #: The labels of two classes; models without names for them have LABEL_0 and LABEL_1.
@@ -217,11 +217,9 @@ def _response(line: Mapping[str, Any]) -> Any:
 
 
 def _are_ids(texts: Any) -> bool:
-    """Whether texts look like ids: short, without blanks, and no two are equal."""
-    if not isinstance(texts, list) or not texts or not all(isinstance(one, (str, int)) for one in texts):
-        return False
-    short = all(len(str(one)) <= MAX_ID and not re.search(r"\s", str(one)) for one in texts)
-    return short and len({*map(str, texts)}) == len(texts)
+    """Whether texts look like ids, and no two are equal."""
+    is_list = isinstance(texts, list) and bool(texts)
+    return is_list and look_like_ids(texts) and len({*map(str, texts)}) == len(texts)
 
 
 def _is_search(response: Any) -> bool:

@@ -109,8 +109,7 @@ def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | Non
     """
     if judged is None or not (isinstance(qrels, Mapping) and isinstance(run, Mapping)):
         return
-    whole = judged.label == np.round(judged.label)
-    if np.count_nonzero(whole) >= len(whole) / 2 or len(np.unique(judged.label)) <= len(whole) / 2:
+    if not look_like_scores(judged.label):
         return
     lists = [list(docs.values()) for docs in run.values() if isinstance(docs, Mapping)]
     scores: set[Any] = {score for values in lists for score in values}
@@ -118,9 +117,24 @@ def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | Non
         return
     if 0 in scores or len(lists) == sum(map(len, lists)) or any(len(set(values)) < len(values) for values in lists):
         raise InputError(
-            f"The qrels look like a run (label {judged.label[np.argmin(whole)]:g}), and the run like qrels (score "
+            f"The qrels look like a run (label {find_fraction(judged.label):g}), and the run like qrels (score "
             f"{max(scores)}). Where both are given, qrels come first. If they are right, give the scores as floats."
         )
+
+
+def look_like_scores(values: Floats) -> bool:
+    """Whether most numbers are fractions, and few are equal.
+
+    >>> look_like_scores(np.array([0.73, 0.51])), look_like_scores(np.array([1.0, 0.5, 0.0, 0.5]))
+    (True, False)
+    """
+    fractions = np.count_nonzero(values != np.round(values))
+    return bool(fractions > len(values) / 2 and len(np.unique(values)) > len(values) / 2)
+
+
+def find_fraction(values: Floats) -> float:
+    """The first number that is not whole."""
+    return float(values[np.argmax(values != np.round(values))])
 
 
 def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -> AnyTable:

@@ -19,6 +19,7 @@ from tiewise.analysis.options import NoRelevant, OptionNames, Options, takes_opt
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, identifiers
 from tiewise.errors import InputError
+from tiewise.io.sources import find_fraction, look_like_scores
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import list_examples
 from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, dtype_name, is_integer
@@ -94,6 +95,7 @@ def evaluate_scores(
     names: dict[str, Any] = {**options, "oblivious": oblivious, "complete": True}
     checked = Options.of("evaluate_scores", cast(OptionNames, names))
     columns = _columns(scores, labels, mask=mask, group=group, indexes=indexes)
+    _check_not_swapped(columns.lists)
     all_judged = any(measure.needs_all_judged for measure in chosen)
     counted = count_lists(columns.lists, _names(columns, query_ids), all_judged=all_judged, distances=checked.distances)
     evaluation = Evaluation.of(counted.qrels, counted, checked, chosen)
@@ -230,6 +232,18 @@ def _of_indexes(backend: Backend, indexes: Any, score: Array) -> tuple[Array, Se
 
 
 # -- checks -----------------------------------------------------------------------------------------------------------
+
+
+def _check_not_swapped(lists: Lists) -> None:
+    """Raise if scores are 0 and 1, as integers, and labels are fractions, of which few are equal."""
+    if not is_integer(dtype_name(lists.scores.dtype)) or not ((lists.scores == 0) | (lists.scores == 1)).all():
+        return
+    labels = np.asarray(lists.backend.to_numpy(lists.labels), dtype=np.float64)
+    if look_like_scores(labels):
+        raise InputError(
+            f"The scores look like labels (0 and 1), and the labels like scores ({find_fraction(labels):g}). Scores "
+            "come first. If they are right, give the scores as floats."
+        )
 
 
 def _on_host(array: Array) -> bool:

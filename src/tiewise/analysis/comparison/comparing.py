@@ -72,6 +72,8 @@ def compare(
     >>> pair.certain, pair.probability, pair.probability_equal
     (False, 0.5, 0.5)
     """
+    if not isinstance(runs, Mapping):
+        raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
     chosen, checked = resolve_measures(measures), Options.of("compare", options)
     for one in chosen:
         if one.aggregation is GEOMETRIC_MEAN:
@@ -79,8 +81,6 @@ def compare(
                 f"{one} is a geometric mean over queries, so two systems have no difference in a query. Compare "
                 f"{one.stem.replace('GM', 'Log')} instead: in one order of ties its mean is the logarithm of {one}."
             )
-    if not isinstance(runs, Mapping):
-        raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
     if any(isinstance(run, Mapping) and any(isinstance(x, Number) for x in run.values()) for run in runs.values()):
         raise InputError("These are the lists of one run. Name each run: {'A': run, 'B': other}.")
     named = by_name(runs, "system")
