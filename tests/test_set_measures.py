@@ -124,7 +124,7 @@ def test_a_cutoff_that_splits_a_tie_group():
     found = rankings.precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
     assert [getattr(found.lower, name) for name in STATISTICS] == [0.5, 0.5, 0.5]  # b or c: neither is surely relevant
     assert [getattr(found.upper, name) for name in STATISTICS] == [0.75, 0.5, 1]
-    assert str(found) == "P@2 [0.5000, 0.7500]" and found.residual == 0.25
+    assert str(found) == "P@2 from 0.5000 to 0.7500" and found.residual == 0.25
     found = rankings.recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, 2)
     assert [getattr(found.lower, name) for name in STATISTICS] == pytest.approx([5 / 12, 1 / 3, 1 / 2])
     assert [getattr(found.upper, name) for name in STATISTICS] == pytest.approx([7 / 12, 1 / 2, 2 / 3])

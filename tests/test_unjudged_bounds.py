@@ -97,7 +97,7 @@ def test_a_measure_without_a_relevant_document_leaves_the_others_alone():
     nothing = found["P(rel=3)@2"]  # no query is left to take the mean over
     assert nothing.lower.expected is None and nothing.upper.expected is None and nothing.residual is None
     assert found.condensed["P(rel=3)@2"].expected is None
-    assert repr(nothing) == "P(rel=3)@2 [?, ?]"
+    assert repr(nothing) == "P(rel=3)@2 from ? to ?"
     assert found.to_dict()["P(rel=3)@2"]["upper"]["expected"] is None
     assert "P(rel=3)@2" in found._repr_html_()
     row = next(line for line in found.to_markdown().splitlines() if line.startswith("| P(rel=3)@2"))

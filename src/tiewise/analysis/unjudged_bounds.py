@@ -100,8 +100,8 @@ def unjudged(
     >>> qrels = {"q": {"a": 1, "b": 0}}
     >>> run = {"q": {"a": 3.0, "x": 2.0, "b": 1.0}}
     >>> unjudged(qrels, run, ["P@3", "RBP(p=0.5)"])
-    P@3 [0.3333, 0.6667]
-    RBP(p=0.5) [0.5000, 0.8750]
+    P@3 from 0.3333 to 0.6667
+    RBP(p=0.5) from 0.5000 to 0.8750
     """
     chosen = parse_all(measures)
     for measure in chosen:

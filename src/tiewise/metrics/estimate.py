@@ -227,8 +227,10 @@ class Bounds(Result):
 
     >>> import tiewise as tw
     >>> found = tw.rbo("a (b c)", "a c d", phi=0.9)
-    >>> found, found.lower, found.residual
-    (RBO [0.3892, 0.9505], RBO 0.3892 [0.3667, 0.4117], 0.561...)
+    >>> found
+    RBO 0.7075, from 0.3892 to 0.9505
+    >>> found.lower, found.residual
+    (RBO 0.3892 [0.3667, 0.4117], 0.561...)
     """
 
     lower: Estimate
@@ -252,8 +254,10 @@ class Bounds(Result):
         return {name: part and part.to_dict() for name, part in parts.items()} | {"residual": self.residual}
 
     def __repr__(self) -> str:
-        low, high = ("?" if e is None or e.expected is None else f"{e.expected:.4f}" for e in (self.lower, self.upper))
-        return f"{self.measure or 'Bounds'} [{low}, {high}]"
+        parts = (self.extrapolated or self.value, self.lower, self.upper)
+        best, low, high = ("?" if one is None or one.expected is None else f"{one.expected:.4f}" for one in parts)
+        score = "" if best == "?" else f" {best},"
+        return f"{self.measure or 'Bounds'}{score} from {low} to {high}"
 
     def _section(self, view: View) -> Section:
         from tiewise.results.estimates import estimate_section

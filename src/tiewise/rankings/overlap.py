@@ -295,9 +295,9 @@ def rba(
     multiplying them. It has no upper bound.
 
     >>> rba("a b c", "a c b", phi=0.8)
-    RBA [0.4862, 0.9982]
+    RBA from 0.4862 to 0.9982
     >>> rba("a b c", "a c b", weights=[3, 2, 1])
-    RBA [0.9714, 0.9714]
+    RBA from 0.9714 to 0.9714
     """
     pairs, chosen = pair_rankings(x, y), as_weights(phi, weights)
     return make_bounds(

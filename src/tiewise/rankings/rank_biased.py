@@ -51,7 +51,7 @@ def rbp(
     upper bound adds the weight φ^d of the unseen tail. `p` is another name of `phi`.
 
     >>> rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
-    RBP [0.5000, 0.8125]
+    RBP from 0.5000 to 0.8125
     """
     if p is not None and phi != RBP.p:
         raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
@@ -109,11 +109,11 @@ def rbr(
 
     >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
-    RBR [0.7105, 0.7129]
+    RBR from 0.7105 to 0.7129
     >>> rbr("D06 (D07 D04)", r, phi=0.6, depth=2).lower
     RBR 0.3387 [0.2587, 0.4187]
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, weights=Weights.dcg(10))
-    RBR [0.5175, 0.5175]
+    RBR from 0.5175 to 0.5175
     """
     is_set = depth is None and not isinstance(observed, (str, Ranking))
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
@@ -206,7 +206,7 @@ def precision_at(ranking: RankingLike, gains: Gains, k: int) -> Bounds:
     up to k after the end of a shorter ranking.
 
     >>> precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
-    P@2 [0.5000, 0.7500]
+    P@2 from 0.5000 to 0.7500
     """
     head = _Head(ranking, gains, k)
     return head.bounds(
@@ -226,7 +226,7 @@ def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> 
     relevant items, then others.
 
     >>> recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
-    R@2 [0.4167, 0.5833]
+    R@2 from 0.4167 to 0.5833
     """
     head = _Head(ranking, gains, k)
     if isinstance(others, str) or not others >= 0:

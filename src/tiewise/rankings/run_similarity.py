@@ -115,7 +115,7 @@ class Similarity(Result):
     A  1.000 0.900
     B  0.900 1.000
     >>> found.pair("A", "B")
-    RBO(phi=0.9) [0.3117, 0.9000]
+    RBO(phi=0.9) 0.9000, from 0.3117 to 0.9000
     """
 
     _schema = "tiewise/similarity/1"
