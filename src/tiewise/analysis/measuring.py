@@ -89,8 +89,8 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
         if not isinstance(source, Counted) and not set(qrels.docs).isdisjoint(source.rows().docs):
             raise InputError(
-                "No list holds a document judged for its query, but lists of other queries do. Are the scores distances "
-                f"({spell_option('distances')}), or the query ids shifted?"
+                "No list holds a document judged for its query, but lists of other queries do. Are the scores "
+                f"distances ({spell_option('distances')}), or the query ids shifted?"
             )
         is_numbered = counted.source is not None and counted.source.format == "reranker"
         hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""

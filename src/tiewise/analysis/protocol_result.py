@@ -183,14 +183,16 @@ class Protocol(Result):
     def choice(self) -> str | None:
         """Of the rows that keep the quality and save bytes, that with the fewest, then with the highest lower bound.
 
-        Where those of the reference are not known, every row may be chosen. None without `max_loss`, or if no row is.
+        None without `max_loss`, if no row is, or if the bytes of the reference are not known.
         """
+        if self.row(self.reference).bytes is None:
+            return None
         kept = [name for name in self._candidates if self.verdict(name) == "keeps"]
         return min(kept, key=lambda name: (self.row(name).bytes or 0.0, -self.difference(name).lower), default=None)
 
     @property
     def _candidates(self) -> list[str]:
-        """The rows that save bytes; if those of the reference are not known, all but the reference."""
+        """The rows that may be taken: those that save bytes, or all, if the bytes of the reference are not known."""
         whole = self.row(self.reference).bytes
         others = [row for row in self._rows.values() if row.name != self.reference]
         return [row.name for row in others if whole is None or (row.bytes is not None and row.bytes < whole)]

@@ -229,7 +229,7 @@ def _describe_overlap(found: Protocol) -> str:
 
 
 def _describe_bias(found: Protocol, numbers: NumberFormat) -> str:
-    """What one order prints for the row that it moves most, if that shows."""
+    """The row that the one order of the table moves most, if that shows."""
     each = {name: found.estimate(name) for name in found.rows}
     name = max(each, key=lambda one: abs(each[one].bias or 0.0))
     expected, printed, whole = each[name].expected, each[name].oblivious, each[found.reference].expected
@@ -238,12 +238,10 @@ def _describe_bias(found: Protocol, numbers: NumberFormat) -> str:
         return ""
     side = ""
     if name != found.reference and (printed > whole) != (expected > whole):
-        side = f", {'above' if printed > whole else 'below'} {found.reference}"
-    if found.oblivious in ORDER_NAMES:
-        start = f"In {ORDER_NAMES[found.oblivious]} {name} prints {numbers.number(printed)}"
-    else:
-        start = f"{found.oblivious} prints {numbers.number(printed)} for {name}"
-    return f"{start}{side}; expected it is {numbers.number(expected)}."
+        side = f" ({'above' if printed > whole else 'below'} {found.reference})"
+    where = f"{ORDER_NAMES.get(found.oblivious or '', found.oblivious)}{side}"
+    value, mean = numbers.number(printed), numbers.number(expected)
+    return f"Largest effect of ties: {name} has {value} in {where}, {mean} expected."
 
 
 def _describe_levels(found: Protocol, numbers: NumberFormat) -> str:
@@ -268,9 +266,10 @@ def _describe_choice(found: Protocol, numbers: NumberFormat) -> str:
     if found.max_loss is None or len(found.rows) < 2:
         return ""
     loss, choice = _amount(found.max_loss, found.measures[0], numbers), found.choice
+    whole = found.row(found.reference).bytes
     if choice is not None:
-        difference, chosen, whole = found.difference(choice), found.row(choice).bytes, found.row(found.reference).bytes
-        size = "" if chosen is None or whole is None else f": {chosen:,.0f} bytes a vector instead of {whole:,.0f}"
+        difference = found.difference(choice)
+        size = f": {found.row(choice).bytes:,.0f} bytes a vector instead of {whole:,.0f}"
         bound = f"95% bound for all rows: {numbers.signed(difference.lower)}"
         return f"Choose {choice}{size}. It loses less than {loss}{', if anything' * (difference.mean >= 0)} ({bound})."
     if not found._candidates:
@@ -280,12 +279,29 @@ def _describe_choice(found: Protocol, numbers: NumberFormat) -> str:
     if unknown and len(found.estimates(found.reference)) < needed:
         return f"{_queries(found)} cannot show that a loss is below {loss}; at least {needed:,} could."
     kept = [name for name in found.rows if found.verdict(name) == "keeps"]
+    if whole is None:
+        return _describe_verdicts(found, kept, unknown, loss)
     but = f"{join_names(kept)} keep{'s' * (len(kept) == 1)} the quality, but not in fewer bytes. " if kept else ""
     if unknown:
         names = join_names(unknown, "or")
         return f"{but}{_queries(found)} do not show that {names} loses less than {loss}. Stay with {found.reference}."
     others = "every row with smaller vectors" if kept else "every other row"
     return f"{but}Stay with {found.reference}: {others} loses more than {loss}."
+
+
+def _describe_verdicts(found: Protocol, kept: Sequence[str], unknown: Sequence[str], loss: str) -> str:
+    """Which rows keep the quality, where it is not known which of them saves bytes."""
+    lost = [name for name in found.rows if found.verdict(name) == "loses"]
+    than, parts = f" than {loss}", []
+    if kept:
+        parts.append(f"{join_names(kept)} lose{'s' * (len(kept) == 1)} less{than} (95% bounds for all rows)")
+        than = ""
+    if unknown:
+        parts.append(f"{_queries(found)} do not show that {join_names(unknown, 'or')} loses less{than}")
+        than = ""
+    if lost:
+        parts.append(f"{join_names(lost)} lose{'s' * (len(lost) == 1)} more{than}")
+    return f"{'; '.join(parts)}."
 
 
 # -- words ------------------------------------------------------------------------------------------------------------
