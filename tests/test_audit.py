@@ -1107,3 +1107,11 @@ def test_lists_that_may_be_cut_change_the_number():
     )
     whole = tw.audit(run, qrels=judged, measures="R@3", complete=True)
     assert whole.grade == "none" and whole["R@3"].cut is None and "Ties change nothing" in whole.verdict
+
+
+def test_what_to_do_is_optional_where_ties_change_nothing():
+    rng = np.random.default_rng(0)
+    run = {f"q{n}": {f"d{i}": round(float(s), 2) for i, s in enumerate(rng.random(60))} | {"a": 2.0} for n in range(20)}
+    found = tw.audit(run, qrels={query: {"a": 1} for query in run}, measures="RR", complete=True)
+    assert found.grade == "none" and found.advice is not None
+    assert "\noptional" in found.to_text() and "\ndo " not in found.to_text()

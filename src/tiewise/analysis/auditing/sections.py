@@ -195,7 +195,7 @@ class _OneAudit:
         if audit.noise is not None:
             yield "scored again", audit.noise.sentence
         if audit.advice is not None:
-            yield "do", audit.advice.text
+            yield "optional" if audit.grade in ("none", "harmless") else "do", audit.advice.text
             yield from (("", line.partition("  #")[0]) for line in list(audit.advice.code.values())[:1])
 
     def _tied(self) -> Iterator[str]:
