@@ -271,6 +271,14 @@ def test_of_runs_without_bytes_none_is_chosen():
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
+def test_a_page_does_not_ask_whether_equal_rows_of_its_protocol_are_one_run(folder):
+    pytest.importorskip("jinja2")
+    runs, asked = dict.fromkeys(["bfloat16", "bfloat16 + hps"], FLOAT32), "is it one run, given more than once?"
+    for protocol, note in ((None, True), (measured(), False), (tw.protocol(QRELS, {"other": FLOAT32}), True)):
+        tw.write_page(QRELS, runs, folder / "page.html", "RR", protocol=protocol)
+        assert (asked in (folder / "page.html").read_text(encoding="utf-8")) == note
+
+
 def test_the_table_and_its_sentence():
     lines = measured().to_markdown().splitlines()
     assert lines[0] == "RR ×100 · 3 queries · obl: the order of the data · reference float32:"

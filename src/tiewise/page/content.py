@@ -225,7 +225,10 @@ class PageContent:
         notes = self._first_report.notes
         if self.compared is not None:  # it has the first measure alone
             on_cuts = cut_note(self.reports)
-            notes = (*([on_cuts] if on_cuts else []), *self.compared.other_notes)
+            rows = {row["row"] for row in self.protocol["rows"]} if self.protocol else set()
+            same = [note for names, note in self.compared.same_notes.items() if rows.issuperset(names)]
+            others = (note for note in self.compared.other_notes if note not in same)  # rows of a protocol may be equal
+            notes = (*([on_cuts] if on_cuts else []), *others)
         judged = len(self.all_qrels.queries)
         common = len(self.qrels.queries)
         skipped = f"Only the {common:,} of {judged:,} judged queries that every run has are on this page."

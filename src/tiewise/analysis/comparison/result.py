@@ -409,10 +409,7 @@ class Compared(Result):
                 f"{list_examples(more)} {'has' if len(more) == 1 else 'have'} queries that others lack, which are not "
                 "compared. Tools average over all queries of a run, so their winners are not shown."
             )
-        notes += [
-            f"{join_names(same, limit=5)} have the same values in every query: is it one run, given more than once?"
-            for same in self._same_values
-        ]
+        notes += self.same_notes.values()
         if self.orders != "independent":
             notes.append(NOTES[self.orders])
         notes += self.judged_notes
@@ -422,6 +419,12 @@ class Compared(Result):
                 "random blocks."
             )
         return tuple(notes)
+
+    @property
+    def same_notes(self) -> dict[tuple[str, ...], str]:
+        """The notes on systems that may be one run, by their names."""
+        end = "have the same values in every query: is it one run, given more than once?"
+        return {tuple(same): f"{join_names(same, limit=5)} {end}" for same in self._same_values}
 
     @cached_property
     def _same_values(self) -> list[list[str]]:
