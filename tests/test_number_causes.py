@@ -303,7 +303,7 @@ def test_the_rank_column_and_the_order_of_the_file_are_readings(tmp_path: Any) -
         assert found.consistent_with == f"1.0000 as docid-desc; {number} as {name}"
         assert (found.causes[0].cause, found.causes[0].b) == ("order of ties", order)
     found = tw.why(qrels, tmp_path / "run.trec", "RR", numbers=(".5000", ".3333"))
-    assert found.consistent_with == ".5000 as rank; .3333 as beir, trm or given"
+    assert found.consistent_with == ".5000 as rank; .3333 as given"  # beir and trm have RR with a cutoff alone
     without = tw.why(qrels, tw.read_run(tmp_path / "run.trec").to_dict(), "RR", numbers=(".5000", ".3333"))
     assert "rank" not in without.consistent_with
 
@@ -323,8 +323,8 @@ def test_one_number_may_be_that_of_several_readings() -> None:
     run: Lists = {"q": {"a": 0.5, "b": 0.5, "c": 0.4}}
     found = tw.why({"q": {"a": 1}}, run, "RR", numbers=("1.0000", ".5000"))
     assert found.sentence == (
-        "Consistent with this, within the printed digits: 1.0000 as beir, sentence-transformers, trm or 2 more; .5000 "
-        "as trec_eval, trec_eval-9 or mteb."
+        "Consistent with this, within the printed digits: 1.0000 as given or docid-asc; .5000 as trec_eval, "
+        "trec_eval-9, pytrec_eval or 2 more."
     )
 
 
@@ -347,6 +347,30 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
     assert "As they are, tools print .5000 (" in found.notes[0]
     assert found.notes[1] == "Other orders of ties give .5000 to 1.0000."
     assert abs(found.remainder) <= ATOL
+
+
+def test_a_number_inside_the_range_by_tie_order_is_possible() -> None:
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
+    found = tw.why(qrels, run, "RR", numbers=(".6200", ".5000"))
+    assert not found.explained and found.sentence.startswith(
+        ".6200: possible in another order of ties, such as that of ranx; it cannot be confirmed. Not otherwise "
+    )
+    assert tw.why(qrels, run, "ERR(max=4)@5", numbers=(".0600", ".0625")).sentence.startswith(
+        ".0600: possible in another order of ties; it cannot"
+    )
+    for known in (
+        {"numbers": (".4900", ".5000")},
+        {"numbers": (".6200", ".5000"), "tools": ("mteb -M 5", "trec_eval")},
+    ):
+        assert tw.why(qrels, run, "RR@10", **known).sentence.startswith("Not explained")
+
+
+def test_all_tools_that_print_a_number_are_named_and_no_other() -> None:
+    qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5, "c": 0.1}}
+    found = tw.why(qrels, run, "nDCG@10", numbers=(".6309", ".8155"))
+    assert found.consistent_with == ".6309 as trec_eval, trec_eval-9, pytrec_eval or 5 more; .8155 as tiewise"
+    uncut = tw.why(qrels, run, "nDCG", numbers=(".6309", ".8155"))  # neither BEIR nor MTEB prints it
+    assert uncut.consistent_with == ".6309 as trec_eval, trec_eval-9, pytrec_eval or 2 more; .8155 as tiewise"
 
 
 def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:

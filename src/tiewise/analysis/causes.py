@@ -14,6 +14,8 @@ import numpy as np
 
 from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
 from tiewise.errors import InputError
+from tiewise.metrics.names import parse
+from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.base import Result
 from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Column, Section, Table
@@ -117,6 +119,7 @@ class Why(Result):
     consistent_with: str = ""  #: of printed numbers: what prints them
     alternatives: tuple[str, ...] = ()  #: of printed numbers: other explanations that are as simple
     explained: bool = True
+    possible: str = ""  #: those printed numbers that are not explained, but that another order of ties may give
     decimals: int | None = None  #: of printed numbers: how many they have, as shares
 
     @property
@@ -133,7 +136,12 @@ class Why(Result):
     def sentence(self) -> str:
         """The answer."""
         if not self.explained:
-            return f"Not explained by any of these, alone or two at once: {', '.join(SWITCHES.values())}."
+            causes = f"explained by any of these, alone or two at once: {', '.join(SWITCHES.values())}."
+            if not self.possible:
+                return f"Not {causes}"
+            ranx = ", such as that of ranx" if TOOLS["ranx"].rule(parse(self.measure)) else ""
+            order = f"possible in another order of ties{ranx}; it cannot be confirmed"
+            return f"{self.possible}: {order}. Not otherwise {causes}"
         if self.consistent_with:
             return f"Consistent with this, within the printed digits: {self.consistent_with}."
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))

@@ -34,8 +34,9 @@ def why(
     """Why two numbers differ: the causes, whose contributions add up to the difference.
 
     - `measure`: that of both numbers (default: nDCG@10); printed numbers need it.
-    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties), each
-      perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``. One is compared with the expected value.
+    - `tools`: two tools (those of ``evaluate --tools``, ``"tiewise"`` for the expected value, or an order of ties),
+      each perhaps with options: ``"trec_eval -c -l 2"``, ``"mteb --drop-self"``. One is compared with the expected
+      value.
     - `numbers`: two printed numbers, as text with all their digits. Settings that print them are searched: of all
       tools, or of those in `tools`.
     - `other`: a second run. Both are read as one of the `tools` reads them (default: missing queries count as 0, ties

@@ -24,7 +24,7 @@ from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_measured
 from tiewise.results.wording import ATOL, SHORT, join_names
 from tiewise.ties.counted import Counted
-from tiewise.ties.orders import TOOL_ORDERS, find_reordered
+from tiewise.ties.orders import ORDERS, TOOL_ORDERS, find_reordered
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
 DEPTHS = (10, 20, 50, 100, 200, 500, 1000)  #: to which lists are cut
@@ -32,10 +32,10 @@ MAX_MATCHES = 12  #: of each number, the first ones
 
 
 class Candidate(NamedTuple):
-    """Settings, what they are called, and how many switches of them are not those of a tool."""
+    """Settings, the tools and orders of ties that have them, and how many switches are not those of a tool."""
 
     settings: Settings
-    name: str
+    names: tuple[str, ...]
     turned: int
 
 
@@ -48,7 +48,12 @@ class Printed(NamedTuple):
 
     def matches(self, value: float | None) -> bool:
         """Whether this value is printed so."""
-        return value is not None and abs(value - self.value) <= 0.5 * 10.0**-self.digits + ATOL
+        return value is not None and self.is_between(value, value)
+
+    def is_between(self, low: float, high: float) -> bool:
+        """Whether some value from `low` to `high` is printed so."""
+        half = 0.5 * 10.0**-self.digits + ATOL
+        return low - half <= self.value <= high + half
 
 
 def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], tools: Sequence[str]) -> Why:
@@ -68,8 +73,11 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
         asked = zip((one, two), (first, second), found, strict=True)
         nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
         note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
+        asked = zip((one, two), (first, second), found, strict=True)
+        open_ = [x for x, tool, some in asked if not some and tool is None and searched.is_in_range(x)]
+        possible = ", ".join(dict.fromkeys(one.text for one in open_))
         notes = (note, *searched.describe_range())
-        return Why(measure.name, texts, values, (cause,), notes, explained=False, decimals=decimals)
+        return Why(measure.name, texts, values, (cause,), notes, explained=False, possible=possible, decimals=decimals)
     explanations: dict[tuple[str, ...], list[tuple[Candidate, Candidate]]] = {}  # by their causes
     for a, b in product(*found):
         steps = find_causes(numbers, a.settings, b.settings)
@@ -91,7 +99,7 @@ def _name_readings(texts: tuple[str, str], pairs: Sequence[tuple[Candidate, Cand
     """What prints each of the numbers: the first reading, or all tools and orders of ties that do as they are."""
     named = []
     for some in zip(*pairs, strict=True):
-        names = [*dict.fromkeys(one.name for one in some if one.turned == 0 or one is some[0])]
+        names = [*dict.fromkeys(name for one in some if not one.turned or one is some[0] for name in one.names)]
         named.append(join_names(names, "or", 4 if len(names) == 4 else 3))
     if named[0] == named[1]:
         return f"both as {named[0]}"
@@ -134,7 +142,11 @@ class _Search:
         tried = self._tried.setdefault(tool, {})
         for turned in range(MAX_TURNED + 1):
             for settings, name in self._candidates(tool, turned):
-                tried.setdefault(settings, Candidate(settings, name, turned))
+                known = tried.get(settings)
+                if known is None:
+                    tried[settings] = Candidate(settings, (name,), turned)
+                elif not turned and name not in (*known.names, *ORDERS):  # an order is named where no tool has it
+                    tried[settings] = known._replace(names=(*known.names, name))
             found = [
                 one
                 for one in tried.values()
@@ -146,7 +158,9 @@ class _Search:
 
     def describe_nearest(self, printed: Printed, tool: str | None) -> str:
         """The number next to a printed one that some tool prints as it is."""
-        known = [(self._numbers.value(one.settings), one.name) for one in self._tried[tool].values() if not one.turned]
+        known = [
+            (self._numbers.value(one.settings), one.names[0]) for one in self._tried[tool].values() if not one.turned
+        ]
         some = [(x, name) for x, name in known if x is not None]
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
@@ -156,9 +170,19 @@ class _Search:
 
     def describe_range(self) -> Iterator[str]:
         """What other orders of ties can print."""
+        low, high = self._range
+        if SHORT.differ(low, high):
+            yield f"Other orders of ties give {SHORT.number(low)} to {SHORT.number(high)}."
+
+    def is_in_range(self, printed: Printed) -> bool:
+        """Whether a number is one that some order of ties may give."""
+        low, high = self._range
+        return low is not None and high is not None and printed.is_between(low, high)
+
+    @property
+    def _range(self) -> tuple[float | None, float | None]:
         mean = self._numbers.given.estimates([self._measure])[self._measure].mean()
-        if mean.minimum is not None and SHORT.differ(mean.minimum, mean.maximum):
-            yield f"Other orders of ties give {SHORT.number(mean.minimum)} to {SHORT.number(mean.maximum)}."
+        return mean.minimum, mean.maximum
 
     def _candidates(self, tool: str | None, count: int) -> Iterator[tuple[Settings, str]]:
         """Settings with this many switches that are not those of a tool."""
@@ -175,12 +199,13 @@ class _Search:
         if tool is not None:
             yield parse_tool(tool, self._measure, self._numbers.given), tool
             return
-        for name in (OURS, *TOOLS, *_orders(self._numbers.given)):
+        tools = (name for name, one in TOOLS.items() if one.rule(self._measure))
+        for name in (OURS, *tools, *_orders(self._numbers.given)):
             for text in (name, f"{name} -c"):  # some print no mean without -c if judged queries are missing
                 try:
                     yield parse_tool(text, self._measure, self._numbers.given), text
                     break
-                except InputError:  # it does not print this measure
+                except InputError:  # it prints no number for these files, or one that cannot be reproduced
                     continue
 
 
