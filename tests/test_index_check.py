@@ -128,6 +128,7 @@ def test_the_figure_shows_what_is_found_by_rank():
 @pytest.mark.parametrize(
     ("search", "message"),
     [
+        (Collection(DOCS), r"not a Collection. Give index.search, not the index"),
         (lambda queries, k: None, r"returned a NoneType. It must return \(scores, indices\)"),
         (
             lambda queries, k: (np.zeros((12, 2)), np.array([[0, 9]] * 12)),

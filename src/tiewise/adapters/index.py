@@ -101,6 +101,9 @@ def check(
     >>> 0.4 < found.recall.expected < 0.6
     True
     """
+    if not callable(search):
+        name = type(search).__name__
+        raise InputError(f"search is a function of queries and k, not a {name}. Give index.search, not the index.")
     k = min(require_int(k, "k"), len(collection))
     judged, exact_report = None if qrels is None else as_qrels(qrels), None
     if judged is not None:  # first, because it checks ids
