@@ -122,7 +122,9 @@ def score(
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
     tw.write_run(run, path)
     if not quiet:
-        print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.")
+        whole = run.complete_lists is not None and bool(run.complete_lists.all())
+        end = " No list is cut inside a tie group: evaluate with --complete." * whole
+        print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.{end}")
 
 
 def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:
