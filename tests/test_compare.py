@@ -861,7 +861,7 @@ def test_tie_groups_are_compared_but_have_no_documents():
 
 
 def test_truncated_lists_are_named_once():
-    with pytest.warns(tw.CutWarning, match="lists of A may have been cut inside a tie group: AP") as caught:
+    with pytest.warns(tw.CutWarning, match="^Lists of A may have been cut inside a tie group: AP") as caught:
         found = tw.compare(FLIP, {"A": TIED, "B": SECOND}, "AP")
     assert len(caught) == 1
     assert sum("may have been cut" in note for note in found.notes) == 1

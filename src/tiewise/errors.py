@@ -21,6 +21,7 @@ __all__ = [
     "name_memory_errors",
     "prefix_errors",
     "warn",
+    "warn_of_cuts",
 ]
 
 
@@ -89,9 +90,15 @@ class CutWarning(TiewiseWarning):
     """Lists that may have been cut inside a tie group, which leaves more open than their ties show."""
 
 
-def warn(message: str) -> None:
+def warn_of_cuts(note: str) -> None:
+    """Warn with a note on lists that may have been cut, if there is one, without the mark that it has in tables."""
+    if note:
+        warn(note.removeprefix("° "), CutWarning)
+
+
+def warn(message: str, category: type[TiewiseWarning] = TiewiseWarning) -> None:
     """Warn at the line that called this package."""
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in ("tiewise", "contextlib"):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, TiewiseWarning, stacklevel=level)
+    warnings.warn(message, category, stacklevel=level)

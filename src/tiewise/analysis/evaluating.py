@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -12,7 +11,7 @@ import numpy as np
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.reports import Report
-from tiewise.errors import CutWarning, InputError
+from tiewise.errors import InputError, warn_of_cuts
 from tiewise.io import as_qrels, as_source
 from tiewise.io.reading import column_format
 from tiewise.io.sources import check_not_swapped
@@ -69,8 +68,7 @@ def evaluate(
     report = report_of(Evaluation.of(judged, source, checked, chosen), chosen)
     if rerun is not None or noise is not None:
         report = report.with_noise(rerun=rerun, noise=noise)
-    if note := report.cut_note:
-        warnings.warn(note, CutWarning, stacklevel=2)
+    warn_of_cuts(report.cut_note)
     return report
 
 

@@ -83,7 +83,7 @@ def cut_note(reports: Mapping[str, Report], by_measure: Mapping[str, Mapping[str
         return ""
     unbounded = {name: None for report in reports.values() for name in report.without_bounds if name in by_measure}
     bounds = describe_cuts(by_measure, list(unbounded)) or ", which ranges ignore"
-    return cut_lists_note(f"° lists of {join_names(cut)}", bounds)
+    return cut_lists_note(f"° Lists of {join_names(cut)}", bounds)
 
 
 def caption_notes(reports: Mapping[str, Report]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,7 @@ from tiewise.analysis.options import OptionNames, Options, takes_options
 from tiewise.analysis.significance import check_confidence
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
-from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
+from tiewise.errors import InputError, MeasureError, prefix_errors, warn_of_cuts
 from tiewise.io import as_qrels
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import MEAN, sum_over_queries
@@ -87,8 +86,7 @@ def leaderboard(
                     progress(done, total)
             found.append(_side_by_side(name, measured, systems, chosen))
     result = Leaderboard(chosen, found, systems, units, confidence=confidence, seed=checked.seed)
-    if result.cut_note:
-        warnings.warn(result.cut_note, CutWarning, stacklevel=2)
+    warn_of_cuts(result.cut_note)
     return result
 
 

@@ -6,7 +6,6 @@ a tool or the data has. A row is a run, wherever it comes from: `tiewise.rows` m
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -20,7 +19,7 @@ from tiewise.data.columns import by_name, identifier
 from tiewise.data.judgments import Qrels
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
+from tiewise.errors import InputError, MeasureError, prefix_errors, warn_of_cuts
 from tiewise.io import as_qrels, as_source
 from tiewise.io.edited_run import edit_source
 from tiewise.io.types import QrelsLike, RunLike
@@ -141,8 +140,7 @@ def protocol(
             progress(done, len(named))
     measured = [] if judged is None else chosen
     result = Protocol(found, measured, first, order, cutoff, max_loss=max_loss, worst=worst, seed=seed)
-    if result.cut_note:
-        warnings.warn(result.cut_note, CutWarning, stacklevel=2)
+    warn_of_cuts(result.cut_note)
     return result
 
 

@@ -90,8 +90,8 @@ def _constant_scorer(qrels: Qrels, run: Run) -> list[Part]:
     expected = ("expected (by tie order)", *cells)
     return [
         Paragraph("1. A constant scorer gives every candidate the same score. What do tools print?", "bold"),
-        f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant one first and ids in that order, as "
-        "in reranking sets.",
+        f"{len(qrels.queries)} queries, {CANDIDATES} candidates each, the relevant ones first and ids in that order, "
+        "as in reranking sets.",
         Table(columns_of(["tool"], MEASURES), [*rows, expected], summary=frozenset({len(rows)})),
     ]
 

@@ -9,7 +9,6 @@ is weighed against its cost. A point is dropped only if another point is certain
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -25,7 +24,7 @@ from tiewise.data.columns import Codes, Floats, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
-from tiewise.errors import CutWarning, InputError
+from tiewise.errors import InputError, warn_of_cuts
 from tiewise.io import as_run
 from tiewise.io.compression import PathLike
 from tiewise.io.types import RunLike
@@ -156,8 +155,7 @@ def stages(
     sources = [second.source, *(run.source for run in firsts.values())]
     cut = {name: number for name, number in cut.items() if number}
     found = Stages(second.queries, tuple(runs), all_depths, phis, recall_at, points, missing, left_out, cut, sources)
-    if found.cut_note:
-        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
+    warn_of_cuts(found.cut_note)
     return found
 
 

@@ -5,7 +5,6 @@ The lists of all systems are paired system by system, over all queries at once, 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,7 +19,7 @@ from tiewise.data.columns import Floats, by_name, identifier, positions
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
-from tiewise.errors import CutWarning, InputError, MeasureError
+from tiewise.errors import InputError, MeasureError, warn_of_cuts
 from tiewise.io import as_run
 from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
@@ -425,8 +424,7 @@ def similarity(
     measure_own = partial(measure_pairs, [(i, i) for i in range(len(runs))])
     n_cut, sources = 0 if complete else n_cut, [run.source for run in loaded]
     found = Similarity(chosen, systems, queries, values, measure_own, left_out, n_split, edge, n_cut, sources)
-    if n_cut:
-        warnings.warn(found.cut_note, CutWarning, stacklevel=2)
+    warn_of_cuts(found.cut_note)
     return found
 
 

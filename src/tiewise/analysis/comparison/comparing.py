@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from numbers import Number
 from os import PathLike
@@ -18,7 +17,7 @@ from tiewise.analysis.significance import check_confidence
 from tiewise.analysis.simultaneous import TESTS, Test
 from tiewise.data.columns import by_name, identifier
 from tiewise.data.progress import Progress, check_progress
-from tiewise.errors import CutWarning, InputError, MeasureError, prefix_errors
+from tiewise.errors import InputError, MeasureError, prefix_errors, warn_of_cuts
 from tiewise.io import as_qrels, as_source
 from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
@@ -105,8 +104,7 @@ def compare(
             with prefix_errors(f"Run '{system.name}'"):
                 system.find_documents(kept, across_queries=orders == "shared")
     compared = Compared(systems, measured, baseline, orders, test, confidence, checked.seed)
-    if compared.cut_note:
-        warnings.warn(compared.cut_note, CutWarning, stacklevel=2)
+    warn_of_cuts(compared.cut_note)
     return compared
 
 
