@@ -521,6 +521,22 @@ def test_reports_keep_and_show_what_was_found():
     assert "rerun" not in plain.to_text()
 
 
+def test_a_band_that_changes_no_digit_shown_is_called_so():
+    """Noise exchanges the relevant document with another in one query of 200 alone, and not in these two runs."""
+    qrels = {f"q{i}": {"d0": 1} for i in range(200)}
+    score, rng = -np.arange(20.0) * np.where(np.arange(200) == 0, 1e-6, 1)[:, None], np.random.default_rng(3)
+    first, second = (lists(score + 1e-6 * rng.normal(size=score.shape)) for _ in range(2))
+    report = tw.evaluate(qrels, first, "nDCG@10", rerun=second, complete=True)
+    band = report["nDCG@10"].rerun
+    assert (f"{band.low:.4f}", f"{band.high:.4f}", band.difference) == ("0.9994", "1.0000", 0.0)
+    text = " ".join(report.to_text(digits=2).split())
+    assert "nDCG@10 1.00 .00 same same ±95%" in text
+    assert text.endswith("this run would print nDCG@10 1.00 again (95%, from 200 queries scored twice).")
+    text = " ".join(report.to_text(digits=4).split())
+    assert "nDCG@10 1.0000 .0000 same .0006 ±95%" in text
+    assert "between .99940 and 1.00000 (95%, from 200 queries scored twice). The second run prints 1.00000 too." in text
+
+
 def test_forbidden_words_are_not_said():
     qrels, score = system(7)
     report = tw.evaluate(qrels, lists(again(score, 0.02, 1)), "P@5", rerun=lists(again(score, 0.02, 2)))

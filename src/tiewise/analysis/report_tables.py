@@ -121,7 +121,7 @@ class Reports(Result, dict[str, Report]):
         if not by_measure and table_width(table) > view.width:
             table = self._table(view, by_measure=True)
         sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
-        again = [report.rerun_sentence for report in self.values()] if view.summary else []
+        again = [report._rerun_sentence(view.numbers) for report in self.values()] if view.summary else []
         table = replace(table, notes=tuple(self._legend(table)), hint=_two_runs())
         parts: list[Part] = [table, *filter(None, [sentence, *again])]
         if view.explain:

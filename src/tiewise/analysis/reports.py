@@ -30,6 +30,8 @@ from tiewise.results.estimates import is_wide
 from tiewise.results.optional import data_frame, need
 from tiewise.results.view import View
 from tiewise.results.wording import (
+    SHORT,
+    NumberFormat,
     cached_by_spelling,
     count_noun,
     cut_lists_note,
@@ -214,7 +216,11 @@ class Report(Result):
     @property
     def rerun_sentence(self) -> str:
         """What this run would print if it were scored again; empty without a rerun band."""
-        return "" if self._effects is None else self._effects.sentence(self._means)
+        return self._rerun_sentence(SHORT)
+
+    def _rerun_sentence(self, numbers: NumberFormat) -> str:
+        """The same, beside numbers that are shown so."""
+        return "" if self._effects is None else self._effects.sentence(self._means, numbers)
 
     # -- what stands behind it --------------------------------------------------------------------------------
 

@@ -125,7 +125,8 @@ def statistic_cells(estimate: Any, numbers: NumberFormat, *, is_count: bool = Fa
     cells["ties"] = Cell(format_ties(estimate, numbers, measured))
     cells["cut"] = Cell("" if estimate.cut is None else " – ".join(map(numbers.number, estimate.cut)))
     band = estimate.rerun
-    cells["rerun"] = Cell("" if band is None else _format_half_width(band.half_width, numbers))
+    changes = band is not None and numbers.differ(band.low, band.high)
+    cells["rerun"] = Cell(_format_half_width(band.half_width, numbers) if changes else "same" if band else "")
     return [cells[name] for name in STATISTICS]
 
 
@@ -141,11 +142,9 @@ def _format_half_width(width: float, numbers: NumberFormat) -> str:
     """Half the width of a rerun band, with as many digits as it takes to see it.
 
     >>> short = NumberFormat(3, leading_zero=False)
-    >>> _format_half_width(0.0042, short), _format_half_width(0.00042, short), _format_half_width(0.0, short)
-    ('.004', '.0004', '0')
+    >>> _format_half_width(0.0042, short), _format_half_width(0.00042, short)
+    ('.004', '.0004')
     """
-    if not width:
-        return "0"
     digits = max(numbers.digits, min(-math.floor(math.log10(width)), 6))
     return replace(numbers, digits=digits).number(width)
 

@@ -238,29 +238,29 @@ class NoiseEffects:
 
     # -- what is said of it -----------------------------------------------------------------------------------
 
-    def sentence(self, means: Mapping[Measure, Estimate]) -> str:
-        """The rerun band of the first measure that has one; empty if none has."""
+    def sentence(self, means: Mapping[Measure, Estimate], shown: NumberFormat) -> str:
+        """The rerun band of the first measure that has one, beside numbers that are shown so; empty if none has."""
         for measure, mean in means.items():
             band = mean.rerun
             if band is None:
                 continue
+            twice = f"{count_noun(band.queries, 'query', 'queries')} scored twice"
+            said = f"Rerun band: scored again as in {self.name}, this run would print {measure}"
+            changes = any(shown.differ(one, mean.expected) for one in (band.low, band.high, band.second))
+            if not changes:
+                how = f"95%, from {twice}" if band.low < band.high else f"{band.method}; {twice}"
+                return f"{said} {shown.number(mean.expected)} again ({how})."
             numbers = _digits(max(band.high - band.low, abs(band.difference or 0.0)))
-            twice = count_noun(band.queries, "query", "queries")
-            if band.low == band.high:
-                return (
-                    f"Rerun band: scored again as in {self.name}, this run would print {measure} "
-                    f"{numbers.number(band.low)} again ({band.method}; {twice} scored twice)."
-                )
-            said = (
-                f"Rerun band: scored again as in {self.name}, this run would print {measure} between "
-                f"{numbers.number(band.low)} and {numbers.number(band.high)} (95%, from {twice} scored twice)."
-            )
+            low, high, own = (numbers.number(one) for one in (band.low, band.high, mean.expected))
+            said += f" between {low} and {high} (95%, from {twice})."
             if band.second is None:
                 return said
-            difference = numbers.signed(band.difference, tiny="≈0")
+            if not numbers.differ(band.second, mean.expected):
+                return f"{said} {_begin(self.name)} prints {own} too."
+            difference = numbers.signed(band.difference)
             return (
-                f"{said} {_begin(self.name)} prints {numbers.number(band.second)} and this run "
-                f"{numbers.number(mean.expected)}: {difference} in the same queries."
+                f"{said} In the same queries, {self.name} prints {numbers.number(band.second)} and this run {own} "
+                f"({difference})."
             )
         return ""
 
