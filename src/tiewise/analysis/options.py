@@ -18,6 +18,7 @@ from tiewise.data.columns import project
 from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
 from tiewise.metrics.tool_rules import TOOLS
+from tiewise.results.wording import spell_dtypes
 
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]
@@ -112,6 +113,7 @@ class Options:
         if self.oblivious in TOOLS and TOOLS[self.oblivious].drops_self:
             object.__setattr__(self, "drop_self", True)  # so that bias is the effect of tie order alone
         if self.score_dtype is not None:
+            object.__setattr__(self, "score_dtype", spell_dtypes(self.score_dtype))
             project(np.zeros(0), self.score_dtype)  # an unknown type is an error
 
     @classmethod

@@ -33,21 +33,10 @@ from tiewise.io.formats import FORMATS
 from tiewise.metrics.names import measures as all_measures
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.view import TableFormat
+from tiewise.results.wording import SHORT_DTYPES
 from tiewise.ties.orders import ORDERS
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-
-DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}
-
-
-def spell_dtypes(text: str) -> str:
-    """A text in which the short names of types are written out, but for the name of an encoder.
-
-    >>> spell_dtypes("bf16>fp32/bf16")
-    'bf16>float32/bfloat16'
-    """
-    encoder, of, rest = text.rpartition(">")
-    return encoder + of + re.sub("|".join(DTYPES), lambda found: DTYPES[found[0]], rest)
 
 
 def apply_all(*decorators: Decorator) -> Decorator:
@@ -177,8 +166,7 @@ PLACES: dict[str, dict[str, Any]] = {
     },
     "score_dtype": {
         "group": TIES,
-        "callback": lambda ctx, param, value: DTYPES.get(value, value),
-        "shell_complete": complete_from(lambda: [*DTYPES.values(), "decimal:"]),
+        "shell_complete": complete_from(lambda: [*SHORT_DTYPES.values(), "decimal:"]),
     },
     "complete": {"group": TIES},
     "samples": {"group": TIES, "type": WholeNumber(min=2)},

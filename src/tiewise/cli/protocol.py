@@ -17,6 +17,7 @@ from tiewise.cli.output import Output
 from tiewise.cli.progress import progress
 from tiewise.cli.protocol_model import max_loss, model_command
 from tiewise.errors import InputError
+from tiewise.results.wording import spell_dtypes
 
 #: The text of --wide and --fractions, which share a line of help.
 VECTORS = "Vectors: .npy, .npz, .safetensors or .parquet."
@@ -123,14 +124,14 @@ def vectors_command(
         made = tw.rows.vectors(
             query_vectors,
             doc_vectors,
-            list(map(options.spell_dtypes, rows)) or None,
+            rows or None,
             fn=fn,
             query_ids=query_names,
             doc_ids=doc_names,
             encoders=dict(map(_read_encoder, encoders)),
             repeats=repeats,
         )
-    how["reference"] = reference and options.spell_dtypes(reference)
+    how["reference"] = reference and spell_dtypes(reference)
     if str(qrels) != "none":
         ids = {"query_ids": query_names, "doc_ids": doc_names}
         warned += numbered_note([role for role, names in ids.items() if names is None])

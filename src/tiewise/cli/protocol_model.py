@@ -17,7 +17,6 @@ import tiewise as tw
 from tiewise.analysis.options import Options
 from tiewise.analysis.protocol_tables import POINTS, paper_section
 from tiewise.analysis.protocols import check_settings
-from tiewise.cli import options
 from tiewise.cli.command import PATH, SHORT, Number, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.output import screen, write
@@ -151,8 +150,6 @@ def _read_experiment(names: Sequence[str], config: Path | None, given: dict[str,
     data, prompts = given.pop("data"), given.pop("prompts")
     given = {name: value for name, value in given.items() if value is not None and value is not False and value != ()}
     told = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}
-    if "dtypes" in told:
-        told["dtypes"] = list(map(options.spell_dtypes, told["dtypes"]))
     if prompts:
         told["prompts"] = dict(map(_read_prompt, prompts))
     if config is None:

@@ -25,6 +25,7 @@ ATOL = 1e-12  #: numbers that differ by at most this are equal: the rest is roun
 MIN_STEPS, MIN_STEPS_BY_RANK = 8, 4  #: fewer steps may rise by chance: rows may have no order
 MAX_NAMED = 5  #: the most runs that a note names
 MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
+SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  #: other names of types
 
 
 @dataclass(frozen=True)
@@ -372,6 +373,16 @@ def spell_option(name: str, value: object = True) -> str:
     if not _IN_SHELL.get():
         return f"{name}={value!r}"
     return f"--{name.replace('_', '-')}{'' if value is True else f' {value}'}"
+
+
+def spell_dtypes(text: str) -> str:
+    """A text in which the short names of types are written out, but for the name of an encoder.
+
+    >>> spell_dtypes("bf16>fp32/bf16")
+    'bf16>float32/bfloat16'
+    """
+    encoder, of, rest = text.rpartition(">")
+    return encoder + of + re.sub("|".join(SHORT_DTYPES), lambda found: SHORT_DTYPES[found[0]], rest)
 
 
 def spell_command(name: str) -> str:

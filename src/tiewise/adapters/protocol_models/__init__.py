@@ -27,7 +27,7 @@ from tiewise.errors import InputError, warn
 from tiewise.io import read_run, write_run
 from tiewise.io.compression import PathLike, remove_stale, save
 from tiewise.results.optional import need
-from tiewise.results.wording import spell_option
+from tiewise.results.wording import spell_dtypes, spell_option
 from tiewise.scoring.options import require_int
 from tiewise.scoring.row_makers.logits import LEVELS, name_row, resolve_levels
 
@@ -172,7 +172,8 @@ def _resolve_dtypes(dtypes: Iterable[str] | None, device: str) -> list[str]:
 
 
 def _check_dtypes(dtypes: Iterable[str]) -> list[str]:
-    wanted = [dtypes] if isinstance(dtypes, str) else list(dict.fromkeys(dtypes))
+    given = [dtypes] if isinstance(dtypes, str) else dtypes
+    wanted = list(dict.fromkeys(spell_dtypes(one) if isinstance(one, str) else one for one in given))
     for dtype in wanted:
         if dtype not in DTYPES:
             raise InputError(f"Unknown type {dtype!r} of a model. Use some of: {', '.join(DTYPES)}.")

@@ -17,6 +17,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError, prefix_errors, warn
 from tiewise.io.memory_run import MemoryRun
 from tiewise.results.optional import installed, need
+from tiewise.results.wording import spell_dtypes
 from tiewise.scoring.backends import Array, Backend, backend_of, dtype_name, is_low_precision
 from tiewise.scoring.collections import VECTOR_ORDERS, Collection
 from tiewise.scoring.judgments import Ids, IdsLike
@@ -70,7 +71,7 @@ class Setup:
         """The setup of a notation."""
         if isinstance(given, Setup):
             return given
-        match = _NOTATION.fullmatch(given.strip()) if isinstance(given, str) else None
+        match = _NOTATION.fullmatch(spell_dtypes(given.strip())) if isinstance(given, str) else None
         if match is None:
             raise InputError(
                 f"{given!r} is not a way to store vectors. Write DOCS, or ENCODER>QUERIES:DOCS@DIMS/SCORES+RESCORE: "
