@@ -755,8 +755,8 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
     assert caption == (
         r"\caption{RR of 3 runs, 8 queries, expected over all orders of ties. Bold: highest; $\triangle$ may be "
-        r"highest in another order of ties. $\dagger$ higher than base (max-t over all rows, p \textless{} 0.05), in brackets if not in "
-        r"every order.}"
+        r"highest in another order of ties. $\dagger$ higher than base (max-t over all rows, p \textless{} 0.05), in "
+        r"brackets if not in every order.}"
     )
     lower = tw.compare(many, runs, "RR", baseline="first", complete=True).to_latex()
     assert r"base & 0.500{\textsuperscript{$\downarrow$$\dagger$}} \\" in lower and "higher than" not in lower
@@ -937,6 +937,15 @@ def test_a_run_given_twice_is_named():
 def test_invalid_input(change, message):
     with pytest.raises(tw.TiewiseError, match=message):
         tw.compare(FLIP, **({"runs": {"A": TIED, "B": SECOND}, "measures": "RR"} | change))
+
+
+def test_a_list_of_paths_is_named_after_the_files(tmp_path):
+    paths = [tmp_path / "tied.trec.gz", str(tmp_path / "second.trec")]
+    for path, run in zip(paths, (TIED, SECOND), strict=True):
+        tw.write_run(run, path)
+    pair = tw.compare(FLIP, paths, "RR", complete=True).pair("tied", "second")
+    assert pair.difference == compared(FLIP, TIED, SECOND, "RR", complete=True).pair("A", "B").difference
+    assert tw.similarity(paths, complete=True).systems == ("tied", "second")
 
 
 def test_a_note_on_several_systems_is_shown_once():

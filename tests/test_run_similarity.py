@@ -166,10 +166,12 @@ def test_progress_is_reported_to_the_end():
         assert [done for done, _ in calls] == sorted(done for done, _ in calls)
 
 
-@pytest.mark.parametrize("runs", [["a.trec", "b.trec"], {"A": {}}, {}])
+@pytest.mark.parametrize("runs", [[{}, {}], [], {"A": {}}, {}])
 def test_similarity_needs_two_named_runs(runs):
     with pytest.raises(InputError, match=r"names no runs|two runs or more"):
         tw.similarity(runs)
+    with pytest.raises(InputError, match=r"names no runs"):
+        tw.similarity("a.trec", "b.trec")
 
 
 def test_hypergeometric_probabilities():

@@ -132,7 +132,10 @@ def _tools_disagree(low: Report, high: Report) -> str:
     before, after = (_printed(report) for report in (low, high))
     differ = " and ".join(f"{tool} prints {value}" for tool, value in before.items())
     (same,) = set(after.values())
-    return f"{MEASURES[0]} in bfloat16: {differ}. With High-Precision Scoring (hps) both print {same}: it removes ties, not the rounding of the vectors."
+    return (
+        f"{MEASURES[0]} in bfloat16: {differ}. With High-Precision Scoring (hps) both print {same}: it removes ties, "
+        "not the rounding of the vectors."
+    )
 
 
 def _printed(report: Report) -> dict[str, str]:

@@ -17,24 +17,8 @@ from tiewise.errors import CutWarning, InputError, TiewiseWarning
 from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
 from tiewise.io.reading import column_format
+from tiewise.io.run_names import name_files, without_suffixes
 from tiewise.ties.counted import RunSource
-
-_SUFFIXES = {
-    ".gz",
-    ".zst",
-    ".bz2",
-    ".xz",
-    ".zip",
-    ".csv",
-    ".trec",
-    ".run",
-    ".res",
-    ".txt",
-    ".tsv",
-    ".json",
-    ".jsonl",
-    ".parquet",
-}
 
 
 @dataclass(frozen=True)
@@ -119,21 +103,12 @@ def collect_warnings() -> Iterator[list[str]]:
 
 
 def name_runs(paths: Sequence[Path], given: Sequence[str] = ()) -> list[str]:
-    """A name for each run: the given one, or its file's, with as many folders as make the names differ.
-
-    >>> name_runs([Path("a/run.trec.gz"), Path("b/run.trec"), Path("b/bm25.trec"), Path("b/bm25.trec"), Path("-")])
-    ['a/run', 'b/run', 'b/bm25', 'b/bm25#2', 'stdin']
-    """
+    """A name for each run: the given one, or that of its file."""
     if given:
         if len(given) != len(paths) or len(set(given)) < len(given):
             raise InputError("--name needs a different name for each run. Give it once for each, in their order.")
         return list(given)
-    plain = [_without_suffixes(path) for path in paths]
-    longest = max(1, *(len(path.parts) for path in plain))  # "." has no part: reading it is the error
-    by_depth = [["/".join(path.parts[-parts:]) or "." for path in plain] for parts in range(1, longest + 1)]
-    found = next((names for names in by_depth if len(set(names)) == len(set(paths))), by_depth[0])
-    repeats = [found[:place].count(name) for place, name in enumerate(found)]
-    return [f"{name}#{before + 1}" if before else name for name, before in zip(found, repeats, strict=True)]
+    return name_files(paths)
 
 
 def name_of_shards(shards: Sequence[Path], given: Sequence[str] = ()) -> str:
@@ -150,13 +125,5 @@ def name_of_shards(shards: Sequence[Path], given: Sequence[str] = ()) -> str:
         return f"{len(shards):,} shards"
     if not is_pattern(shards[0]):
         return name_runs([shards[0].resolve() if shards[0].is_dir() else shards[0]])[0]
-    fixed = (re.split(r"[*?\[]", part)[0].rstrip("-_.") for part in reversed(_without_suffixes(shards[0]).parts))
+    fixed = (re.split(r"[*?\[]", part)[0].rstrip("-_.") for part in reversed(without_suffixes(shards[0]).parts))
     return next(filter(None, fixed), Path.cwd().name)
-
-
-def _without_suffixes(path: Path) -> Path:
-    if str(path) == "-":
-        return Path("stdin")
-    while path.suffix.lower() in _SUFFIXES and path.stem:
-        path = path.with_suffix("")
-    return path

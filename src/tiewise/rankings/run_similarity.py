@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations, product
+from os import PathLike
 from typing import Any, ClassVar, Literal, TypeVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from tiewise.data.runs import Run
 from tiewise.data.source import Source, describe_sources
 from tiewise.errors import InputError, MeasureError, warn_of_cuts
 from tiewise.io import as_run
+from tiewise.io.run_names import name_listed
 from tiewise.io.types import RunLike
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.names import parse
@@ -383,7 +385,7 @@ def _mean_over_queries(values: Floats) -> Floats:
 
 
 def similarity(
-    runs: Mapping[Any, RunLike],
+    runs: Mapping[Any, RunLike] | Sequence[str | PathLike[str]],
     measure: str | PairMeasure = "RBO(phi=0.9)",
     *,
     edge: Edge = "extend",
@@ -394,12 +396,12 @@ def similarity(
 ) -> Similarity:
     """How similar the rankings of some systems are: all pairs, for each query that all systems have, and the mean.
 
-    `runs` are runs by name, in any form that `evaluate` takes. A cutoff in the measure (``"RBO(phi=0.9)@100"``) is the
-    depth at which lists are cut. If it splits a tie group, `edge` includes the whole group (``"extend"``), leaves it
-    out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and extremes, which is faster. A
-    list that ends with tied documents may have been cut among them: a `CutWarning` says how many such lists count;
-    ``complete=True`` says that none was. With `distances`, scores are distances, lowest first. `progress(done, total)`
-    is called as pairs are done.
+    `runs` are runs by name, in any form that `evaluate` takes, or a list of paths. A cutoff in the measure
+    (``"RBO(phi=0.9)@100"``) is the depth at which lists are cut. If it splits a tie group, `edge` includes the whole
+    group (``"extend"``), leaves it out (``"shrink"``), or raises an error. ``bounds=False`` leaves out upper bounds and
+    extremes, which is faster. A list that ends with tied documents may have been cut among them: a `CutWarning` says
+    how many such lists count; ``complete=True`` says that none was. With `distances`, scores are distances, lowest
+    first. `progress(done, total)` is called as pairs are done.
 
     >>> a = {"q": {"d1": 3.0, "d2": 2.0, "d3": 2.0}}
     >>> b = {"q": {"d1": 1.0, "d3": 0.9, "d2": 0.8}}
@@ -407,11 +409,12 @@ def similarity(
     >>> found.pair("A", "B").extrapolated
     RBO(phi=0.9) 0.9775 [0.9550, 1.0000]
     """
+    runs = name_listed(runs)
+    if not isinstance(runs, Mapping):
+        raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     chosen = parse(measure) if isinstance(measure, str) else measure
     if not isinstance(chosen, PairMeasure):
         raise MeasureError(f"{chosen} measures a run against judgments. Measures of two runs: {list_pair_measures()}.")
-    if not isinstance(runs, Mapping):
-        raise InputError(f"A {type(runs).__name__} names no runs. Give {{'bm25': run, 'dense': run}}.")
     if len(runs) < 2:
         raise InputError(f"Similarity needs two runs or more; {len(runs)} was given.")
     systems = tuple(by_name(runs, "system"))

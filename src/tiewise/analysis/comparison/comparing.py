@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from numbers import Number
 from os import PathLike
 from typing import TYPE_CHECKING, Any, get_args
@@ -19,6 +19,7 @@ from tiewise.data.columns import by_name, identifier
 from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import InputError, MeasureError, prefix_errors, warn_of_cuts
 from tiewise.io import as_qrels, as_source
+from tiewise.io.run_names import name_listed
 from tiewise.io.sources import check_not_swapped
 from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.aggregation import GEOMETRIC_MEAN
@@ -38,7 +39,7 @@ DEFAULT_MEASURES = ("nDCG@10",)
 @takes_options()
 def compare(
     qrels: QrelsLike,
-    runs: Mapping[Any, RunLike],
+    runs: Mapping[Any, RunLike] | Sequence[str | PathLike[str]],
     measures: MeasureLike | Iterable[MeasureLike] = DEFAULT_MEASURES,
     *,
     baseline: str | None = None,
@@ -50,7 +51,7 @@ def compare(
 ) -> Compared:
     """Systems against each other: who is ahead, and whether ties, the sample of queries or a tool decide that.
 
-    `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes.
+    `runs` is ``{name: run}``, two or more, in any form that `evaluate` takes; or a list of paths, which name the runs.
 
     - `baseline`: the system that all others are compared with; without one, each is compared with the best, and all
       pairs are tested at once, because the best one is chosen after looking.
@@ -71,6 +72,7 @@ def compare(
     >>> pair.certain, pair.probability, pair.probability_equal
     (False, 0.5, 0.5)
     """
+    runs = name_listed(runs)
     if not isinstance(runs, Mapping):
         raise InputError(f"Give the runs as {{name: run}}, not as a {type(runs).__name__}.")
     chosen, checked = resolve_measures(measures), Options.of("compare", options)
