@@ -263,6 +263,11 @@ def test_notes_go_to_standard_error(tiewise, folder):
     assert not tiewise("evaluate", "qrels.txt", "strict.trec", "-m", "RR").err
     assert not tiewise("evaluate", "qrels.txt", "cut.trec", "-m", "RR", "--quiet").err
     assert not tiewise("break", "cut.trec", "--quiet").err
+    for form in ("table", "markdown"):
+        command = ("evaluate", "qrels.txt", "cut.trec", "-m", "RR", "--format", form)
+        assert (
+            "may have been cut" in tiewise(*command).out and "may have been cut" not in tiewise(*command, "--quiet").out
+        )
 
 
 # -- formats --------------------------------------------------------------------------------------------------

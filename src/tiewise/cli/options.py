@@ -224,7 +224,7 @@ names = option(
     default_note="the file's name",
 )
 per_query = option("-q, --per-query", OUTPUT, "Show each query.")
-quiet = option("--quiet", OUTPUT, "Write no notes to standard error.")
+quiet = option("--quiet", OUTPUT, "Write no notes.")
 
 
 def explain(what: str) -> Decorator:
@@ -309,5 +309,5 @@ def short_output(group: str) -> Decorator:
             type=PATH,
             callback=check_output,
         ),
-        option("--quiet", group, "Write no notes to standard error."),
+        option("--quiet", group, "Write no notes."),
     )

@@ -80,7 +80,8 @@ class Output:
         draw: Callable[[], Any] | None = None,
     ) -> None:
         """Write a result and its figure. `notes` were collected on the way to it; see `write` for `failed`."""
-        content = render(result, self.format, self.view, notes=notes, colour=screen(self.path)["colour"])
+        how: dict[str, Any] = {"notes": None if self.quiet else notes, "colour": screen(self.path)["colour"]}
+        content = render(result, self.format, self.view, **how)
         if self.figure is not None and draw is not None:  # after the table, which can fail
             from tiewise.figures.theme import save
 
@@ -145,16 +146,16 @@ def write_section(section: Section) -> None:
 
 
 def render(
-    result: Result, format: TableFormat, view: View, *, notes: Sequence[str] = (), colour: bool = False
+    result: Result, format: TableFormat, view: View, *, notes: Sequence[str] | None = (), colour: bool = False
 ) -> str | bytes | Iterator[str]:
     """A result as text that ends with a line break, whole or in pieces, or as bytes (Parquet).
 
-    `notes` are shown to people beside those of the result.
+    `notes` are shown to people beside those of the result; None: neither are.
     """
     match format:
         case "table" | "markdown":
             section = result._section(view)
-            section = replace(section, notes=[*notes, *section.notes])
+            section = replace(section, notes=() if notes is None else [*notes, *section.notes])
             if format == "table":
                 from tiewise.results.text import render_text
 

@@ -79,7 +79,7 @@ max_loss = option("--max-loss NUMBER", SHORT, "How much may be lost; 0.01 is one
 @option("--drop-self", SHORT, "Drop documents that have the id of their query.")
 @option("--wide", SHORT, "All columns: std, CV, bounds, RBO, bytes, verdict …")
 @option("-o, --output FOLDER", SHORT, "For scores, tables, figures, page and JSON.", type=PATH, required=True)
-@option("--quiet", SHORT, "Write no notes to standard error.")
+@option("--quiet", SHORT, "Write no notes.")
 def model_command(
     names: Sequence[str], *, config: Path | None, output: Path, wide: bool, quiet: bool, **given: Any
 ) -> None:
