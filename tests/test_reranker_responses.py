@@ -448,6 +448,8 @@ def test_numbered_documents_that_are_not_judged(tmp_path):
     path = write(tmp_path / "a.jsonl", {"query_id": "q1", "response": TEI})
     with pytest.raises(tw.InputError, match=r"no document in common.* without doc_ids are numbered: add doc_ids"):
         tw.evaluate({"q1": {"d7": 1}}, path)
+    with pytest.raises(tw.InputError, match=r"no document in common.* of the qrels: 'other'\.$"):
+        tw.evaluate({"q1": {"other": 1}}, write(tmp_path / "b.jsonl", line(TEI, doc_ids=IDS[:2])))
 
 
 def test_other_names_of_queries_and_documents(tmp_path):

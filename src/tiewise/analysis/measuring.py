@@ -92,7 +92,8 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
                 "No list holds a document judged for its query, but lists of other queries do. Are the scores "
                 f"distances ({spell_option('distances')}), or the query ids shifted?"
             )
-        is_numbered = counted.source is not None and counted.source.format == "reranker"
+        is_response = counted.source is not None and counted.source.format == "reranker"
+        is_numbered = is_response and all(map(str.isdecimal, counted.docs))
         hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""
         raise InputError(
             f"The run and the qrels have no document in common. Documents of the run: {list_examples(counted.docs)}; "
