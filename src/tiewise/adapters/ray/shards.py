@@ -247,7 +247,7 @@ def _check_common_ids(qrels: Qrels, scores: Floats, shards: Sequence[ShardSummar
     if np.isnan(scores).all():
         docs = next((shard.facts.docs for shard in shards if shard.facts.docs), ())
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {list_examples(docs)}; "
+            f"No list holds a document judged for its query. Documents of the run: {list_examples(docs)}; "
             f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
         )
 
