@@ -910,6 +910,8 @@ def test_labels_beyond_the_scale_are_an_error():
     ("name", "message"),
     [
         ("NDGC@10", "Unknown measure 'NDGC@10'. Did you mean 'nDCG@10'"),
+        ("runs/b", "'runs/b' is no measure, but looks like a path. Give several runs as {name: run}"),
+        ("b.trec", "looks like a path"),
         ("hit@10", "Did you mean 'Success@10'"),
         ("acc@10", "Did you mean 'Success@10'"),
         ("ndcg10", "Did you mean 'nDCG@10'"),

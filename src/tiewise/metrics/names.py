@@ -22,6 +22,8 @@ MeasureLike = Measure | str
 M = TypeVar("M", bound=Measure)
 _registry: dict[str, Measure] = {}
 _aliases: dict[str, str] = {"ndcg_cut": "nDCG:", "map_cut": "AP:"}  # those of trec_eval need a cutoff
+#: The name of a file in the place of a measure.
+_PATH = re.compile(r"/|\.(trec|run|res|txt|tsv|csv|jsonl?|parquet|gz|zst)$")
 #: Names that have several meanings, with the usual one, which an error message suggests.
 _MEANT = {"hit": "Success", "hr": "Success", "acc": "Success", "f2": "F(beta=2)"}
 
@@ -311,6 +313,8 @@ def suggest(name: str) -> str:
 
 
 def _unknown(word: str) -> MeasureError:
+    if _PATH.search(word):
+        return MeasureError(f"'{word}' is no measure, but looks like a path. Give several runs as {{name: run}}.")
     hint = f" Did you mean '{close}'?" if (close := _find_close(word)) else ""
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
 
