@@ -271,6 +271,19 @@ def test_of_runs_without_bytes_none_is_chosen():
 # -- what is shown -----------------------------------------------------------------------------------------------------
 
 
+def test_equal_notes_of_rows_are_one():
+    """Rows in which an order is far from random, by other numbers of standard deviations."""
+    qrels = {str(q): {"a": 1} for q in range(50)}
+    rows = {f"{n} tied": {query: dict.fromkeys("abcde"[:n], 1.0) | {"z": 0.5} for query in qrels} for n in (3, 5)}
+    (note,) = tw.protocol(qrels, rows, "RR", complete=True).notes
+    assert note == (
+        "3 tied, 5 tied: In the order of the data relevant documents stand higher among documents of the same score "
+        "than in a random order, by more than 4 standard deviations of RR; whatever the distribution, at most one random "
+        "order in 17 is so high. Check whether the order depends on the labels: candidates may have been listed so, or "
+        "ids may go with their sources."
+    )
+
+
 def test_a_page_does_not_ask_whether_equal_rows_of_its_protocol_are_one_run(folder):
     pytest.importorskip("jinja2")
     runs, asked = dict.fromkeys(["bfloat16", "bfloat16 + hps"], FLOAT32), "is it one run, given more than once?"

@@ -36,7 +36,6 @@ from tiewise.results.wording import (
     count_noun,
     cut_lists_note,
     describe_chance,
-    format_z,
     join_names,
     spell_option,
     trend_note,
@@ -377,13 +376,12 @@ class Report(Result):
         for order, measures in self.oblivious_orders.items():
             zs = {m: z for m in measures if (z := self._z(m)) is not None}
             for first, sign in (("relevant", 1), ("non-relevant", -1)):
-                if found := {m: z for m, z in zs.items() if sign * z > Z_LIMIT}:
-                    far = ", ".join(f"{m} {format_z(z)}" for m, z in found.items())
+                if far := [str(m) for m, z in zs.items() if sign * z > Z_LIMIT]:  # numbers differ from run to run
                     notes.append(
                         f"In {name_order(order)} {first} documents stand higher among documents of the same score "
-                        f"than in a random order. In standard deviations from the expected value: {far}; "
-                        f"{describe_chance(found.values())}. Check whether the order depends on the labels: candidates "
-                        "may have been listed so, or ids may go with their sources."
+                        f"than in a random order, by more than {Z_LIMIT:g} standard deviations of {', '.join(far)}; "
+                        f"{describe_chance([sign * Z_LIMIT])}. Check whether the order depends on the labels: "
+                        "candidates may have been listed so, or ids may go with their sources."
                     )
             rules = {rule_for(order, measure).labels for measure in measures if not measure.needs_subtopics}
             if rules - {"any"} and not qrels.has_whole_labels:
