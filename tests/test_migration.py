@@ -33,6 +33,26 @@ EQUAL = "hits@5 hit_rate@5 precision@5 recall@5 f1@5 r-precision mrr map@5 dcg@5
 EQUAL += " map@5-l2 mrr-l2 recall@5-l2"
 
 
+def test_what_ranx_prints_where_no_order_of_ties_changes_it():
+    """Ties of documents that are not relevant, a query without results, one without judgments."""
+    ranx = pytest.importorskip("ranx")
+    qrels = {"a": {"x": 2, "y": 1, "lost": 3}, "b": {"x": 1}, "none": {"x": 0}}
+    run = {"a": {"x": 3.0, "z": 2.0, "w": 2.0, "y": 1.0}, "none": {"x": 1.0}, "other": {"x": 1.0}}
+    measures = {name: tw.parse(name) for name in EQUAL.split()}
+    theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), list(measures), make_comparable=True)
+    report = tw.evaluate(qrels, run, list(measures.values()), complete=True)
+    printed = {row.measure: row for row in report.oblivious_by_tool() if row.tool == "ranx"}
+    for name, measure in measures.items():
+        assert printed[measure.name].value == pytest.approx(float(theirs[name]), abs=1e-12), name
+        assert printed[measure.name].note == "with make_comparable=True"
+    assert tw.why(qrels, run, "nDCG@5", tools="ranx").values[0] == printed["nDCG@5"].value
+    fractions = {"a": {"x": 1.5, "y": 2.7, "z": 0.5}}  # ranx cuts them to whole labels
+    theirs = ranx.evaluate(ranx.Qrels(fractions), ranx.Run({"a": run["a"]}), "ndcg@5")
+    assert tw.why(fractions, {"a": run["a"] | {"w": 1.5}}, "nDCG@5", tools="ranx").values[0] == pytest.approx(theirs)
+    moved = tw.evaluate(qrels, run | {"a": {"x": 3.0, "z": 3.0}}, "nDCG@5", complete=True).oblivious_by_tool()
+    assert next(row.value for row in moved if row.tool == "ranx") is None
+
+
 def test_names_of_ranx():
     ranx = pytest.importorskip("ranx")
     rng = random.Random(0)

@@ -479,6 +479,7 @@ class Report(Result):
             return None
         mean, absent = self._means[measure].expected, self._tally.missing_queries
         evaluation, self_note = self._as_read_by(tool)
+        rule = rule.settle(self._means[measure])
         unknown = partial(ToolValue, tool.name, tool.version, measure.name, None, None)
         if evaluation is None:
             return unknown(f"{self_note}: add {spell_option('drop_self')}")
@@ -491,7 +492,9 @@ class Report(Result):
         printed = None if settings is None else Numbers(evaluation).value(settings)
         if printed is None or mean is None:
             return unknown(rule.why or "no query is left")
-        note = "; ".join(filter(None, [self_note, f"computes {own}" if own != measure else "", rule.why]))
+        unpaired = rule.missing == "zero" and tool.completed_by and (absent or self._tally.unjudged_queries)
+        option = f"with {tool.completed_by}" if unpaired else ""
+        note = "; ".join(filter(None, [self_note, option, f"computes {own}" if own != measure else "", rule.why]))
         return ToolValue(tool.name, tool.version, measure.name, printed, printed - mean, note)
 
     def drops_self(self, tool: Tool) -> bool | None:

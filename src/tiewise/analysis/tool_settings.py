@@ -140,7 +140,7 @@ def _settings_of(name: str, measure: Measure, evaluation: Evaluation, *, is_miss
     if name not in TOOLS:
         raise InputError(f"Unknown tool {name!r}. Use {OURS}, {', '.join(TOOLS)}; or an order: {', '.join(ORDERS)}.")
     tool = TOOLS[name]
-    rule, measure = _rule_of(tool, measure)
+    rule, measure = _rule_of(tool, measure, evaluation)
     if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
         raise InputError(f"{name} refuses labels that are not whole numbers.")
     drops = tool.drops_self or (tool.in_some_tasks and bool(task_drops_self(evaluation.counted.source)))
@@ -152,7 +152,7 @@ def _settings_of(name: str, measure: Measure, evaluation: Evaluation, *, is_miss
     return settings
 
 
-def _rule_of(tool: Tool, measure: Measure) -> tuple[Rule, Measure]:
+def _rule_of(tool: Tool, measure: Measure, evaluation: Evaluation) -> tuple[Rule, Measure]:
     """The rule of a tool for a measure; for one that it prints with a cutoff only, that of the deepest cutoff."""
     rule = tool.rule(measure)
     if rule is None and measure.takes_cutoff and measure.cutoff is None:
@@ -160,6 +160,8 @@ def _rule_of(tool: Tool, measure: Measure) -> tuple[Rule, Measure]:
         rule = tool.rule(measure)
     if rule is None:
         raise InputError(f"{tool.name} does not have {measure.uncut if measure.cutoff == DEEPEST else measure}.")
+    if rule.is_ours:
+        rule = rule.settle(evaluation.estimates([measure])[measure].mean())
     if rule.order is None:
         raise InputError(
             f"What {tool.name} prints for {measure} cannot be reproduced: {rule.why}. Give two printed numbers, "

@@ -18,8 +18,10 @@ from tiewise.errors import InputError
 from tiewise.metrics import catalogue as c
 from tiewise.metrics.catalogue.user_models import UserModel
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.estimate import Estimate
 from tiewise.metrics.trec_eval_names import NAMES, NEW_NAMES, OFFSETS, TrecName
 from tiewise.results.optional import installed
+from tiewise.results.wording import ATOL
 from tiewise.ties.orders import ORDERS, name_order
 
 
@@ -35,6 +37,13 @@ class Rule:
     skips_no_relevant: bool = False  # queries without a relevant document are left out
     labels: str = "any"  # that are not whole numbers: "any" counts them, "cut" cuts off the fraction, "error" refuses
     why: str = ""
+    is_ours: bool = False  # without an order: whether it computes our value where no order of ties changes that
+
+    def settle(self, mean: Estimate) -> Rule:
+        """The same; if only the order is unknown, and no order changes the mean, with any one."""
+        if self.order or not self.is_ours or mean.range is None or mean.range > ATOL:
+            return self
+        return replace(self, order="docid-desc", why="")
 
 
 @dataclass(frozen=True)
@@ -45,7 +54,7 @@ class Tool:
     version: str
     usual: Rule
     rules: Callable[[Measure], Rule | None]
-    completes: bool = False  # whether its option -c counts judged queries that the run does not have as 0
+    completed_by: str = ""  # the option that counts judged queries that the run does not have as 0
     condenses: bool = False  # whether it can leave unjudged documents out of the lists
     drops_self: bool = False  # whether it removes documents with the id of their query
     in_some_tasks: bool = False  # whether it does so in some of its tasks
@@ -117,7 +126,7 @@ def printed_by(oblivious: str, measure: Measure, missing: str) -> str:
     name = tool_for(oblivious, measure)
     if name in ORDERS or rule_for(name, measure).missing == missing:
         return name
-    return f"{name} -c" if missing == "zero" and TOOLS[name].completes else name_order(name)
+    return f"{name} -c" if missing == "zero" and TOOLS[name].completed_by == "-c" else name_order(name)
 
 
 def _is(measure: Measure, *names: Measure) -> bool:
@@ -249,16 +258,32 @@ def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule 
     return rule, lambda measure: rule if _is(measure, *names) else None
 
 
+_RANX = Rule(
+    None,
+    missing="zero",
+    labels="cut",
+    why="it follows an unstable sort from 16 documents on, and the kind of input",
+)
+
+
+def _ranx(measure: Measure) -> Rule | None:
+    if not _is(measure, c.nDCG, c.DCG, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec, c.Bpref):
+        return None
+    plain = (measure(rel=1) if "rel" in measure.params else measure).uncut
+    graded = (c.nDCG, c.nDCG(gains="exp"), c.DCG, c.DCG(gains="exp"))
+    return replace(_RANX, is_ours=plain in (*graded, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec))
+
+
 TOOLS: dict[str, Tool] = {
     tool.name: tool
     for tool in (
-        Tool("trec_eval", "10", _TREC_10, _trec_eval, completes=True, condenses=True),
+        Tool("trec_eval", "10", _TREC_10, _trec_eval, completed_by="-c", condenses=True),
         Tool(
             "trec_eval-9",
             "up to 9.0.8",
             replace(_TREC_9, labels="cut"),
             _trec_eval_9,
-            completes=True,
+            completed_by="-c",
             condenses=True,
         ),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
@@ -275,14 +300,7 @@ TOOLS: dict[str, Tool] = {
             *_unknown("MRR follows an unstable sort, MAP groups ties, nDCG averages over them", c.RR, c.AP, c.nDCG),
         ),
         Tool("trm", "0.1", Rule("given"), _trm),
-        Tool(
-            "ranx",
-            "0.3",
-            *_unknown(
-                "it follows an unstable sort from 16 documents on, and the kind of input",
-                *(c.nDCG, c.DCG, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec, c.Bpref),
-            ),
-        ),
+        Tool("ranx", "0.3", _RANX, _ranx, completed_by="make_comparable=True"),
         Tool(
             "torchmetrics",
             "1.9",
