@@ -640,6 +640,13 @@ TIED = {query: {"a": 1.0, "b": 1.0, "c": 1.0} for query in FLIP}
 SECOND = {query: {"b": 3.0, "a": 2.0, "c": 1.0} for query in FLIP}
 
 
+def test_ranx_is_a_tool_of_two_runs_whose_ties_change_nothing():
+    qrels = {"q": {"a": 1}, "p": {"a": 1}}
+    runs = {"A": dict.fromkeys(qrels, {"a": 3.0, "b": 2.0}), "B": {q: {"a": 1.0, "b": 2.0} for q in qrels}}
+    pair = tw.compare(qrels, runs, "RR", complete=True).pair("A", "B")
+    assert dict(zip(pair.tools["tool"], pair.tools["winner"], strict=True))["ranx"] == "A"
+
+
 @pytest.mark.parametrize("measure", ["RR@10", "nDCG@10"])
 def test_two_tools_name_different_winners(measure):
     """A run of one score is first or last, as its ids fall: by descending id the relevant document is last."""

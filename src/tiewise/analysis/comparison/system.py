@@ -163,6 +163,7 @@ class System:
         """Whether a tool's definition and queries give the same expectation as ours here."""
         rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
         assert rule is not None
+        rule = rule.settle(self.report[measure])
         if self.report.drops_self(TOOLS[tool]):
             return False
         own = rule.measure or measure
