@@ -279,8 +279,8 @@ def test_equal_notes_of_rows_are_one():
     assert note == (
         "3 tied, 5 tied: In the order of the data relevant documents stand higher among documents of the same score "
         "than in a random order, by more than 4 standard deviations of RR; whatever the distribution, at most one "
-        "random order in 17 is so high. Check whether the order depends on the labels: candidates may have been listed so, "
-        "or ids may go with their sources."
+        "random order in 17 is so high. Check whether the order depends on the labels: candidates may have been listed "
+        "so, or ids may go with their sources."
     )
 
 

@@ -222,7 +222,7 @@ def test_short_names_of_types(vectors):
     rows = tw.rows.vectors(queries, docs, ["bf16", "fp32:int8", "bf16>fp32/fp16"], encoders={"bf16": (queries, docs)})
     assert list(rows) == ["bfloat16", "float32:int8", "bf16>float32/float16"]
     scores = {"q": {"a": 1.0, "b": 1.001}}
-    assert tw.evaluate({"q": {"a": 1}}, scores, "RR", score_dtype="bf16")["RR"].expected == 0.75
+    assert tw.evaluate({"q": {"a": 1}}, scores, "RR", score_dtype="bf16", complete=True)["RR"].expected == 0.75
 
 
 def test_default_rows_that_need_an_extra_are_left_out(vectors, monkeypatch):
