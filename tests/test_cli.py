@@ -312,19 +312,19 @@ def test_latex_and_markdown(tiewise, folder):
     (folder / "a_b|%.trec").write_text(STRICT)
     runs = ("tied.trec", "a_b|%.trec", "-m", "RR")
     latex = tiewise("evaluate", "qrels.txt", *runs, "--format", "latex").out
-    assert r"tied & 40.0\% & 0.875 & 1.588 & 0.750 -- 1.000 \\" in latex
-    assert r"a\_b\textbar{}\% & 0\% & 0.750 & 3.177 & same \\" in latex
-    assert latex.count(r"\toprule") == latex.count(r"\end{tabular}") == 1 and r"\multicolumn{3}{c}{RR}" in latex
+    assert r"tied & 40.0\% & 0.875 & 0.750 -- 1.000 \\" in latex
+    assert r"a\_b\textbar{}\% & 0\% & 0.750 & same \\" in latex
+    assert latex.count(r"\toprule") == latex.count(r"\end{tabular}") == 1 and r"\multicolumn{2}{c}{RR}" in latex
     markdown = tiewise("evaluate", "qrels.txt", *runs, "--format", "markdown").out
-    assert "| run | tied | RR value | ±95% | by tie order |" in markdown
-    assert "| tied | 40.0% | .875 | 1.588 | .750 – 1.000 |" in markdown
-    assert r"| a\_b\|% | 0% | .750 | 3.177 | same |" in markdown
+    assert "| run | tied | RR value | by tie order |" in markdown
+    assert "| tied | 40.0% | .875 | .750 – 1.000 |" in markdown
+    assert r"| a\_b\|% | 0% | .750 | same |" in markdown
 
 
 @pytest.mark.parametrize(
     "command",
     [
-        "evaluate qrels.txt tied.trec strict.trec -m RR",
+        "evaluate qrels.txt tied.trec strict.trec -m R@1",
         "compare qrels.txt tied.trec strict.trec",
         "audit tied.trec --qrels qrels.txt",
         "audit tied.trec strict.trec --qrels qrels.txt",
@@ -805,17 +805,17 @@ def test_a_small_command_loads_nothing_heavy(folder):
 def test_table_of_one_run(terminal):
     text = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR R@1 NumRet")
     assert text.startswith("tied · 2 queries · 40.0% of 5 rows tied\n")
-    assert re.search(r"^RR +\.875 +1\.588 +\.750 – 1\.000$", text, re.M)
+    assert re.search(r"^RR +\.875 +– +\.750 – 1\.000$", text, re.M)
     assert re.search(r"^NumRet +5 +same$", text, re.M)
     untied = terminal("evaluate", "qrels.txt", "strict.trec", "-m", "RR")
-    assert re.search(r"^RR +\.750 +3\.177 +same$", untied, re.M)
+    assert re.search(r"^RR +\.750 +same$", untied, re.M)
 
 
 def test_wide_table(terminal):
     text = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "--wide")
-    heads = r"^measure +value +±95% +by tie order +std +range +obl \(trec_eval\) +bias +z$"
+    heads = r"^measure +value +by tie order +std +range +obl \(trec_eval\) +bias +z$"
     assert re.search(heads, text, re.M)
-    assert re.search(r"^RR +\.875 +1\.588 +\.750 – 1\.000 +\.125 +\.250 +\.750 +−\.125 +−1\.0$", text, re.M)
+    assert re.search(r"^RR +\.875 +\.750 – 1\.000 +\.125 +\.250 +\.750 +−\.125 +−1\.0$", text, re.M)
     some = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "--columns", "oblivious,bias")
     tsv = terminal("evaluate", "qrels.txt", "tied.trec", "-m", "RR", "--columns", "ties,ci", "--format", "tsv")
     assert tsv.splitlines()[0].split() == ["run", "measure", "query", "ci_low", "ci_high", "minimum", "maximum"]

@@ -390,7 +390,7 @@ def test_a_relevance_level_of_0_takes_all_that_was_judged_from_0_on():
     qrels, run = {"q": {"a": 1, "b": 0, "n": -1, "z": 0}}, {"q": {"a": 4.0, "x": 3.0, "b": 2.0, "n": 1.0}}
     report = evaluate(qrels, run, ["P(rel=0)@4", "R(rel=0)", "NumRel(rel=0)", "AP(rel=0)"])
     assert [report[m].expected for m in report] == pytest.approx([2 / 4, 2 / 3, 3, (1 + 2 / 3) / 3])
-    assert repr(tw.unjudged(qrels, run, "P(rel=0)@2", complete=True)) == "P(rel=0)@2 [0.5000, 1.0000]"
+    assert repr(tw.unjudged(qrels, run, "P(rel=0)@2", complete=True)) == "P(rel=0)@2 from 0.5000 to 1.0000"
     with pytest.raises(MeasureError, match=r"rel=-0[.]5 is not possible"):
         tw.P(rel=-0.5)
 
@@ -486,7 +486,7 @@ def test_the_note_on_cut_lists_names_measures_without_bounds():
     with pytest.warns(CutWarning):
         report = tw.evaluate(qrels, run, ["AP", "Compat(normalize=False)", "G", "P@1"])
     assert report.without_bounds == ["Compat(normalize=False)", "G"]  # P@1 does not look so far
-    assert "AP .333 – 1.000; no bounds for Compat(normalize=False) and G." in str(report)
+    assert "AP .333 – 1.000; no bounds for Compat(normalize=False) and G." in repr(report)
     with pytest.warns(CutWarning):
         both = tw.compare(qrels, {"A": run, "B": {"q": {"a": 1.0}}}, ["P@1", "G"])
     assert any("tie group: no bounds for G." in note for note in both.notes)
