@@ -642,7 +642,7 @@ SECOND = {query: {"b": 3.0, "a": 2.0, "c": 1.0} for query in FLIP}
 
 def test_ranx_is_a_tool_of_two_runs_whose_ties_change_nothing():
     qrels = {"q": {"a": 1}, "p": {"a": 1}}
-    runs = {"A": dict.fromkeys(qrels, {"a": 3.0, "b": 2.0}), "B": {q: {"a": 1.0, "b": 2.0} for q in qrels}}
+    runs = {"A": {q: {"a": 3.0, "b": 2.0} for q in qrels}, "B": {q: {"a": 1.0, "b": 2.0} for q in qrels}}
     pair = tw.compare(qrels, runs, "RR", complete=True).pair("A", "B")
     assert dict(zip(pair.tools["tool"], pair.tools["winner"], strict=True))["ranx"] == "A"
 
