@@ -452,7 +452,16 @@ def test_notes_on_two_runs() -> None:
     assert same.notes == ("Documents of both runs have the same scores.",)
     assert tw.why(qrels, run, "RR", other=run).sentence == "Both numbers are the same."
     negated = tw.why(qrels, run, "RR", other={q: {doc: -x for doc, x in docs.items()} for q, docs in run.items()})
-    assert negated.notes == ("All documents are in opposite order: one of the runs may hold distances.",)
+    opposite = "Most documents are in opposite order: one of the runs may hold distances."
+    assert negated.notes == (opposite,)
+    noisy = {"q": {"x": -0.9, "a": -0.4, "b": -0.5, "c": -0.3}, "r": {"x": -0.9, "a": -0.5, "b": -0.4}}
+    longer = {q: docs | {"c": 0.1} for q, docs in run.items()}
+    assert tw.why(qrels, longer, "RR", other=noisy).notes == (opposite,)
+    shuffled = {q: {"x": 0.4, "a": 0.9, "b": 0.5} for q in qrels}
+    assert tw.why(qrels, run, "RR", other=shuffled).notes == ()
+    judged: Judgments = {q: {"a": 1, "y": 1} for q in qrels}
+    apart = tw.why(judged, run, "RR", other={q: {"y": 0.9, "z": 0.1} for q in qrels})
+    assert "The two runs have no document in common." in apart.notes
     found = tw.why(qrels, run, "RR", other={q: {"y": 0.9, "z": 0.8, "a": 0.5, "b": 0.4} for q in qrels})
     assert [(one.cause, round(one.contribution, 3)) for one in found.causes] == [
         ("documents in run only", 0.5),
@@ -595,7 +604,8 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"numbers": (".1957", ".1958"), "other": {"q": {"a": 1.0}}}, "not both"),
     ({"numbers": (".1957", ".1958"), "tools": ("mteb", "beir", "trm")}, "at most two tools, not 3"),
     ({"other": {"q": {"a": 1.0}}, "tools": ("mteb", "beir")}, "Two runs are read by one tool, not 2"),
-    ({"other": {"r": {"a": 1.0}}}, "no query in common"),
+    ({"other": {"r": {"a": 1.0}}}, "The two runs have no query in common"),
+    ({"other": {"p": {"a": 1.0}}}, "other: The run and the qrels have no query in common"),
 ]
 
 

@@ -136,7 +136,9 @@ class Why(Result):
     def sentence(self) -> str:
         """The answer."""
         if not self.explained:
-            causes = f"explained by any of these, alone or two at once: {', '.join(SWITCHES.values())}."
+            is_cut = parse(self.measure).cutoff is not None  # no other cutoff is tried
+            tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
+            causes = f"explained by any of these, alone or two at once: {', '.join(tried)}."
             if not self.possible:
                 return f"Not {causes}"
             ranx = ", such as that of ranx" if TOOLS["ranx"].rule(parse(self.measure)) else ""

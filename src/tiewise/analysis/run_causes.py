@@ -21,20 +21,27 @@ from tiewise.analysis.tool_settings import parse_tool
 from tiewise.data.columns import Floats, is_first, positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.io.edited_run import edit_run
 from tiewise.metrics.definition import Measure
+from tiewise.metrics.segments import safe_divide
 from tiewise.results.wording import SHORT, count_noun, format_percent, list_examples
 from tiewise.ties.counted import RunSource
 from tiewise.ties.orders import find_reordered
+
+
+RUNS = "run", "other"  #: what the two runs are called
 
 
 def explain_runs(
     qrels: Qrels, sources: tuple[RunSource, RunSource], measure: Measure, tool: str, options: Options
 ) -> Why:
     """The causes of the difference of two runs in a measure, both read by one tool."""
-    given = [Numbers.of(qrels, source, measure, options).given for source in sources]
-    each = [parse_tool(tool, measure, one) for one in given]
+    given, each = [], []
+    for name, source in zip(RUNS, sources, strict=True):
+        with prefix_errors(name):
+            given.append(Numbers.of(qrels, source, measure, options).given)
+            each.append(parse_tool(tool, measure, given[-1]))
     a, b = (_read(source, settings, options) for source, settings in zip(sources, each, strict=True))
     missing = "skip" if "skip" in (one.missing for one in each) else "zero"  # it was dropped where no query is missing
     settings = replace(each[0], missing=missing, drop_self=False, score_dtype="float64")  # they are read already
@@ -76,20 +83,22 @@ def explain_runs(
     steps = ((*cause, one.value(settings)) for (some, cause), one in zip(causes, numbers[1:], strict=True) if some)
     found = tuple(add_up(values[0], steps))
     notes = [*_describe_cancelling(found), *_describe_self(given)]
-    if np.array_equal(score_a, score_b):
+    if not len(score_a):
+        notes.append("The two runs have no document in common.")
+    elif np.array_equal(score_a, score_b):
         notes.append("Documents of both runs have the same scores.")
     elif not reordered:
         notes.append("Scores differ only by a monotone change, or in ties.")
-    elif not len(find_reordered(lists, score_a, -score_b)):
-        notes.append("All documents are in opposite order: one of the runs may hold distances.")
-    return Why(measure.name, ("run", "other"), values, found, tuple(notes))
+    elif _correlate(lists, stages[3].value, stages[4].value) < -0.5:
+        notes.append("Most documents are in opposite order: one of the runs may hold distances.")
+    return Why(measure.name, RUNS, values, found, tuple(notes))
 
 
 def _describe_cancelling(causes: Sequence[Cause]) -> Iterator[str]:
     """The sums of causes in one run and in the other, where one hides a good part of the other."""
     size, sums = {one.cause: one.contribution for one in causes}, []
     for what in ("queries in {} only", "documents in {} only", "ties of {}"):
-        one, two = (size.get(what.format(name), 0.0) for name in ("run", "other"))
+        one, two = (size.get(what.format(name), 0.0) for name in RUNS)
         if one * two < 0 and min(abs(one), abs(two)) > max(abs(one), abs(two)) / 4:
             sums.append(f"{what.split()[0]} {SHORT.signed(one + two, tiny='≈0')}")
     if sums:
@@ -108,6 +117,12 @@ def _read(source: RunSource, settings: Settings, options: Options) -> Run:
     """The rows of a run as a tool reads them."""
     run = edit_run(source.rows(), drop_self=settings.drop_self, distances=options.distances)
     return run if settings.score_dtype == "float64" else run.projected(settings.score_dtype)
+
+
+def _correlate(lists: NDArray[np.int64], first: Floats, second: Floats) -> float:
+    """The correlation of two scores within lists."""
+    one, two = (x - (np.bincount(lists, weights=x) / np.bincount(lists).clip(1))[lists] for x in (first, second))
+    return float(safe_divide(one @ two, np.sqrt((one @ one) * (two @ two))))
 
 
 def _rank(lists: NDArray[np.int64], first: Floats, then: Floats) -> Floats:
