@@ -29,7 +29,6 @@ from tiewise.results.wording import SHORT, count_noun, format_percent, list_exam
 from tiewise.ties.counted import RunSource
 from tiewise.ties.orders import find_reordered
 
-
 RUNS = "run", "other"  #: what the two runs are called
 
 
@@ -37,7 +36,8 @@ def explain_runs(
     qrels: Qrels, sources: tuple[RunSource, RunSource], measure: Measure, tool: str, options: Options
 ) -> Why:
     """The causes of the difference of two runs in a measure, both read by one tool."""
-    given, each = [], []
+    given: list[Evaluation] = []
+    each: list[Settings] = []
     for name, source in zip(RUNS, sources, strict=True):
         with prefix_errors(name):
             given.append(Numbers.of(qrels, source, measure, options).given)
