@@ -1,5 +1,7 @@
 """Replicates of an embedding model: kernels of attention, batch sizes, padding, precisions; for `experiments.rerun`.
 
+`autocast` is a model in float32 whose products are computed in bfloat16.
+
 python -m experiments.rerun_kernels prepare MODEL COLLECTION VECTORS.safetensors FOLDER
 python rerun_kernels.py embed FOLDER OUT      needs torch, transformers and numpy alone
 python -m experiments.rerun scores QRELS OUT/*.npz
@@ -23,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 MAX_TOKENS, PAD = 256, 0
-PRECISIONS = {"bf16": "bfloat16", "fp16": "float16", "tf32": "float32", "fp32": "float32"}
+PRECISIONS = {"bf16": "bfloat16", "fp16": "float16", "autocast": "float32", "tf32": "float32", "fp32": "float32"}
 
 
 class Replicate(NamedTuple):
@@ -130,6 +132,7 @@ def embed(options: argparse.Namespace) -> None:
     logging.disable_progress_bar()
     for precision in options.precisions:
         torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+        in_bf16 = torch.autocast(device, torch.bfloat16, enabled=precision == "autocast")
         found: dict[str, np.ndarray] = {"candidates": chosen.astype(np.uint16)}
         for how in REPLICATES:
             if how.batch < options.smallest or time.monotonic() - start > options.seconds:
@@ -143,7 +146,7 @@ def embed(options: argparse.Namespace) -> None:
                 loaded = BertModel.from_pretrained(options.folder, attn_implementation=attention, dtype=dtype)
                 model: Any = loaded.to(device).eval()
                 model = torch.compile(model) if how.kernel == "compiled" else model
-                with sdpa_kernel(backends[how.kernel]) if how.kernel in backends else nullcontext():
+                with in_bf16, sdpa_kernel(backends[how.kernel]) if how.kernel in backends else nullcontext():
                     queries, docs = (embed_texts(model, texts[kind], how, device) for kind in ("queries", "docs"))
             except Exception as error:  # a kernel that this model, precision or device does not have
                 print(f"{precision} {how}: {str(error).splitlines()[:1]}", flush=True)
