@@ -70,11 +70,10 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     if not all(found):
         missing = join_names([text for text, some in zip(texts, found, strict=True) if not some])
         cause = Cause("not explained", "", "", values[1] - values[0])
-        asked = zip((one, two), (first, second), found, strict=True)
-        nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool, some in asked if not some)
+        asked = [(x, tool) for x, tool, some in zip((one, two), (first, second), found, strict=True) if not some]
+        nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool in asked)
         note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
-        asked = zip((one, two), (first, second), found, strict=True)
-        open_ = [x for x, tool, some in asked if not some and tool is None and searched.is_in_range(x)]
+        open_ = [x for x, tool in asked if tool is None and searched.is_in_range(x)]
         possible = ", ".join(dict.fromkeys(one.text for one in open_))
         notes = (note, *searched.describe_range())
         return Why(measure.name, texts, values, (cause,), notes, explained=False, possible=possible, decimals=decimals)

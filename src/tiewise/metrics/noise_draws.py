@@ -32,8 +32,6 @@ DRAWS, SORTED = 64, 1 << 16
 SHARED = 4
 #: Random orders of what remains tied in a draw, for measures without a closed form.
 ORDERS = 20
-
-
 #: Infinite scores are as large as this.
 LARGEST = 1e300
 

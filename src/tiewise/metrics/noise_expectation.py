@@ -1,4 +1,4 @@
-"""The exact expectation of a measure when scores have independent noise (theory.md, Eqs. 32 to 34).
+"""The exact expectation of a measure when scores have independent noise (theory.md, Eqs. 32 and 33).
 
 Given the score y of document i itself, every other document j stands above it or not independently of the others, with
 p_j(y) = P(S_j > y). So the documents above it are a Poisson-binomial number, which is convolved document by document,
