@@ -91,7 +91,7 @@ ADVICE = {
     "documents in other only": "what adding them to its lists changes.",
     "ties of run": "what changes if they are broken as the other run orders them.",
     "ties of other": "what changes if they are no longer broken as the first run orders them.",
-    "order of the scores": "documents that the two runs put in opposite order.",
+    "order of the scores": "documents that the two runs put in opposite order. Is it noise? See evaluate --rerun.",
 }
 
 
