@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.data.columns import Codes, Floats, is_first
+from tiewise.data.columns import Codes, Floats, is_first, order_lists
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 
@@ -52,7 +52,7 @@ def name_order(order: str) -> str:
 
 def best_first(run: Run) -> Codes:
     """All rows of a run, list by list and best first."""
-    return np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
+    return np.arange(len(run)) if run.descending else order_lists(run.value, run.offsets)
 
 
 def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
