@@ -10,6 +10,8 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import numpy as np
+
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import (
     Effect,
@@ -292,7 +294,8 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
         for measure, mean in tied.items():
             values = report._evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
-            value = float(values.sum() if measure.total else values.mean())
+            counts = report._evaluation.kept(measure) & ~np.isnan(values)
+            value = measure.aggregation.of_values(values[counts])
             zs[measure.name] = (value - mean.expected) / mean.std
     return found
 
