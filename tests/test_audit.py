@@ -620,6 +620,11 @@ def test_z_is_that_of_an_evaluation_in_the_order(measure, missing):
         assert zs[str(tw.parse(measure))] == pytest.approx(mean.z, rel=1e-12)
 
 
+def test_no_z_of_an_order_in_which_a_measure_is_not_defined():
+    found = tw.audit({"q": {"b": 1.0, "c": 1.0, "a": 1.0}}, qrels={"q": {"a": 1, "b": 0}}, measures=["Accuracy@2"])
+    assert "Accuracy@2" not in found.z_by_order["given"] and found.z_by_order["docid-asc"]["Accuracy@2"] == 1
+
+
 @pytest.mark.parametrize("missing", ["zero", "skip"])
 @pytest.mark.parametrize("measure", ["AP", "GMAP", "Accuracy", "NumRelRet"])
 def test_gap_is_that_of_two_evaluations(measure, missing):

@@ -295,8 +295,8 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
             values = report._evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
             counts = report._evaluation.kept(measure) & ~np.isnan(values)
-            value = measure.aggregation.of_values(values[counts])
-            zs[measure.name] = (value - mean.expected) / mean.std
+            if counts.any():  # else the measure is not defined in this order
+                zs[measure.name] = (measure.aggregation.of_values(values[counts]) - mean.expected) / mean.std
     return found
 
 
