@@ -608,6 +608,36 @@ def test_an_order_that_knows_the_labels():
     assert found.z_by_order["given"]["nDCG@10"] == pytest.approx(report["nDCG@10"].z)
 
 
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+@pytest.mark.parametrize("measure", ["AP", "GMAP", "Accuracy", "Hits@7"])
+def test_z_is_that_of_an_evaluation_in_the_order(measure, missing):
+    rng = np.random.default_rng(3)
+    qrels = {f"q{q}": {f"d{i}": int(rng.integers(0, 2)) for i in range(12)} for q in range(6)}
+    run = {f"q{q}": {f"d{i}": float(rng.integers(0, 4)) for i in range(16)} for q in range(5)}
+    found = tw.audit(run, qrels=qrels, measures=[measure], missing=missing, complete=True)
+    for order, zs in found.z_by_order.items():
+        mean = tw.evaluate(qrels, run, measure, oblivious=order, missing=missing, complete=True)[measure]
+        assert zs[str(tw.parse(measure))] == pytest.approx(mean.z, rel=1e-12)
+
+
+def test_no_z_of_an_order_in_which_a_measure_is_not_defined():
+    found = tw.audit({"q": {"b": 1.0, "c": 1.0, "a": 1.0}}, qrels={"q": {"a": 1, "b": 0}}, measures=["Accuracy@2"])
+    assert "Accuracy@2" not in found.z_by_order["given"] and found.z_by_order["docid-asc"]["Accuracy@2"] == 1
+
+
+@pytest.mark.parametrize("missing", ["zero", "skip"])
+@pytest.mark.parametrize("measure", ["AP", "GMAP", "Accuracy", "NumRelRet"])
+def test_gap_is_that_of_two_evaluations(measure, missing):
+    rng = np.random.default_rng(3)
+    qrels = {f"q{q}": {f"d{i}": int(rng.integers(0, 2)) for i in range(12)} for q in range(6)}
+    a, b = ({f"q{q}": {f"d{i}": float(rng.integers(0, 4)) for i in range(16)} for q in range(6)} for _ in range(2))
+    del a["q1"], b["q2"]
+    found = tw.audit(a, reference=b, qrels=qrels, measures=[measure], missing=missing, complete=True)
+    both = {query: docs for query, docs in qrels.items() if query in a and query in b}
+    here, there = (tw.evaluate(both, run, measure, complete=True)[measure].expected for run in (a, b))
+    assert found.fidelity.gap[str(tw.parse(measure))] == pytest.approx(here - there, rel=1e-12)
+
+
 def test_few_distinct_scores():
     found = tw.audit(run_of(np.random.default_rng(16).choice([0.0, 0.25, 0.5, 0.75, 1.0], 1000)))
     assert (found.grade, found.cause) == ("unknown", "few") and found.reason == "only 5 distinct scores"

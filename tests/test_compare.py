@@ -1058,3 +1058,15 @@ def test_names_of_systems_may_be_numbers():
     assert found.estimate(1).expected == 1.0
     with pytest.raises(tw.InputError, match="There is no system '3'"):
         found.pair(1, 3)
+
+
+def test_an_order_in_which_a_measure_is_not_defined_leaves_the_query_out():
+    qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1, "b": 0}}
+    a = {"q1": {"b": 1.0, "c": 1.0, "a": 1.0}, "q2": {"a": 2.0, "b": 1.0}}
+    runs = {"A": a, "B": {"q1": {"a": 2.0, "b": 1.0}, "q2": {"b": 2.0, "a": 1.0}}}
+    options = {"oblivious": "given", "complete": True}
+    found = tw.compare(qrels, runs, "Accuracy@2", **options)
+    for row in found.ranking():
+        report = tw.evaluate(qrels, runs[row["system"]], "Accuracy@2", **options)
+        assert row["oblivious"] == report["Accuracy@2"].oblivious
+    assert found.tau() == 1

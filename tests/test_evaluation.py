@@ -1095,3 +1095,12 @@ def test_sorted_orders_may_differ_by_rounding() -> None:
     alone = tw.evaluate({"x": qrels["x"]}, {"x": run["x"]}, compat, depth=3, complete=True)[compat]
     assert both["x"].minimum <= both["x"].expected <= both["x"].maximum
     assert both["x"].expected == pytest.approx(alone.expected, abs=1e-12)
+
+
+def test_an_order_by_float32_scores_is_compared_over_the_queries_that_count():
+    rng = np.random.default_rng(0)
+    qrels = {f"q{q}": {f"d{i}": int(rng.integers(0, 2)) for i in range(12)} for q in range(30)}
+    run = {f"q{q}": {f"d{i}": 1 + int(rng.integers(0, 4)) + i * 1e-9 for i in range(16)} for q in range(20)}
+    options = {"oblivious": "pytrec_eval", "complete": True}
+    found = [tw.evaluate(qrels, run, "AP", missing=missing, **options) for missing in ("skip", "zero")]
+    assert not any("stand higher" in note for report in found for note in report.notes)

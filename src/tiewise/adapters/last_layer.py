@@ -17,15 +17,6 @@ from tiewise import scoring
 from tiewise.adapters.replicas import autocast_dtype, remove_hooks, unwrap_compiled, without_autocast
 from tiewise.errors import InputError
 
-__all__ = [
-    "LastLayer",
-    "LogitRecorder",
-    "find_classifier",
-    "find_language_head",
-    "labels_are_independent",
-    "resolve_label",
-]
-
 
 class LastLayer:
     """The last linear layer of a model; `rows` are the classes to use, None for all.

@@ -15,8 +15,6 @@ from typing import Any
 
 from tiewise.errors import InputError
 
-__all__ = ["autocast_dtype", "is_compiled", "make_replica", "remove_hooks", "unwrap_compiled", "without_autocast"]
-
 #: Alters the copy of a module; called with the copy and the original.
 Change = Callable[[Any, Any], None]
 

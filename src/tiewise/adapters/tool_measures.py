@@ -25,8 +25,6 @@ from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import Counted, CountedLists, RunSource
 from tiewise.ties.groups import TieGroups
 
-__all__ = ["VALUES", "FixedValue", "ToolEvaluator", "ToolMeasure", "check_value"]
-
 VALUES = ("oblivious", "expected", "minimum", "maximum", "std", "bias")
 
 Key = TypeVar("Key", bound=Hashable)

@@ -238,7 +238,7 @@ class Evaluation:
         def make(measure: Measure) -> Estimates:
             statistics = next((one for one in compiled if measure in one.rows), None)
             found = general[measure] if statistics is None else self._make(measure, statistics)
-            return found.take(self._counts(measure, found))
+            return found.take(self.counts(measure, found))
 
         return LazyMapping(chosen, make)
 
@@ -283,7 +283,7 @@ class Evaluation:
             known_sums=statistics.sums[row] if residual is None else None,
         )
 
-    def _counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
+    def counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
         """The queries that count and for which a measure is defined, (n_queries,)."""
         is_defined: NDArray[np.bool_] = ~np.isnan(found.expected)
         keeps_all = "skip" not in (self.options.missing, self.options.no_relevant)

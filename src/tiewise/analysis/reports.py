@@ -454,8 +454,9 @@ class Report(Result):
         dtype = rule_for(order, measure).dtype
         if dtype == "float64":
             return mean.z
-        sampling = self._options.sampling
-        read = engine.estimates(measure, self._evaluation.grouped(measure, dtype), sampling=sampling).mean()
+        grouped, sampling = self._evaluation.grouped(measure, dtype), self._options.sampling
+        each = engine.estimates(measure, grouped, sampling=sampling)
+        read = each.take(self._evaluation.counts(measure, each)).mean()
         return None if not read.std or read.expected is None else (mean.oblivious - read.expected) / read.std
 
     def oblivious_by_tool(self) -> ToolTable:

@@ -14,7 +14,7 @@ from tiewise.cli.progress import progress
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import CutWarning, InputError, TiewiseWarning
-from tiewise.io import as_qrels, as_run, as_source, read_qrels, read_run
+from tiewise.io import as_qrels, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
 from tiewise.io.reading import column_format
 from tiewise.io.run_names import name_files, without_suffixes
@@ -67,13 +67,12 @@ class Inputs:
         read = read_qrels if hashed else as_qrels
         return read(self.qrels, format=self.qrels_format, kind=self.qrels_kind)
 
-    def read_runs(self, *, quiet: bool, hashed: bool = True) -> dict[str, Run]:
-        """The rows of all runs; with a progress bar, unless `quiet`. Their SHA-256 as in `read_qrels`."""
+    def read_runs(self, *, quiet: bool) -> dict[str, Run]:
+        """The rows of all runs, which are hashed; with a progress bar, unless `quiet`."""
         read: dict[str, Run] = {}
-        open_run = read_run if hashed else as_run
         with progress("runs", quiet=quiet) as callback:
             for name, path in self.files.items():
-                read[name] = self._piped.get(path) or open_run(path, format=self.run_format)
+                read[name] = self._piped.get(path) or read_run(path, format=self.run_format)
                 if callback is not None:
                     callback(len(read), len(self.files))
         return read

@@ -29,9 +29,9 @@ from tiewise.data.columns import (
     is_descending,
     look_like_ids,
     numbers,
+    order_lists,
     positions,
     ranges,
-    sort_lists,
 )
 from tiewise.data.documents import Documents
 from tiewise.data.native import native
@@ -242,10 +242,19 @@ class Table:
         """Whether every list is sorted by descending score."""
         return is_descending(self.value, self.offsets)
 
+    @property
+    def best_first(self) -> Codes:
+        """All rows, list by list and best first."""
+        return np.arange(len(self)) if self.descending else self._order
+
+    @cached_property
+    def _order(self) -> Codes:
+        return order_lists(self.value, self.offsets)
+
     @cached_property
     def _same_as_previous(self) -> NDArray[np.bool_]:
         """Whether each score of the sorted lists equals the previous one; the last is False, (n_rows + 1,)."""
-        ordered = self.value if self.descending else sort_lists(self.value, self.offsets)
+        ordered = self.value if self.descending else self.value[self._order]
         same = np.zeros(len(ordered) + 1, dtype=bool)
         same[1:-1] = ordered[1:] == ordered[:-1]
         same[self.offsets] = False

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tiewise.caching import cached_method
 from tiewise.data.columns import positions, split_segments
 from tiewise.data.native import native
 from tiewise.data.runs import Run, Trend
@@ -39,7 +40,6 @@ class MemoryRun(StreamedRun):
     def __init__(self, run: Run):
         self._run = run
         self._threads = 1 if len(run) <= streaming.SMALL else streaming.THREADS
-        self._counts: dict[tuple[object, ...], Counted] = {}
 
     def rows(self) -> Run:
         """The run itself."""
@@ -57,19 +57,16 @@ class MemoryRun(StreamedRun):
         return self._run.name
 
     def _count(self, request: Request) -> Counted:
-        if request.scores is not None or request.inspect is not None:
-            return self._count_anew(request)
-        # The counts hold the qrels, so that their id stays theirs.
-        key = id(request.qrels), request.orders, request.dtypes, request.score_dtype, request.judged_only
-        if key not in self._counts:
-            self._counts[key] = self._count_anew(request)
-        return self._counts[key]
+        is_kept = request.scores is None and request.inspect is None
+        return self._count_once(request) if is_kept else self._count_anew(request)
 
     def _count_anew(self, request: Request) -> Counted:
         counted = count_lists(self._run, request) if native() is None else super()._count(request)
         counted = counted.replace(numbered=self._run.numbered)
         is_known = self._run.complete_lists is not None and request.score_dtype is None
         return self._mark_complete(counted) if is_known else counted
+
+    _count_once = cached_method(_count_anew)
 
     def _mark_complete(self, counted: Counted) -> Counted:
         """The counts, with the lists that are known to be complete. Rounded scores may tie with what was left out."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tiewise.data.columns import Codes, Floats, positions, ranges
 from tiewise.data.runs import Run
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import Hashes, best_first, hash_names
+from tiewise.ties.orders import Hashes, hash_names
 
 
 class ScoredLists:
@@ -22,7 +22,7 @@ class ScoredLists:
         at = positions(run.query_index, qrels.queries)
         length = np.where(at >= 0, np.append(np.diff(run.offsets), 0)[at], 0)
         self.offsets: Codes = np.append(0, np.cumsum(length))  # (n_queries + 1,)
-        self.rows: Codes = best_first(run)[ranges(run.offsets[at], length)]  # of the run
+        self.rows: Codes = run.best_first[ranges(run.offsets[at], length)]  # of the run
         self.score: Floats = run.value[self.rows]
         self.query: Codes = np.repeat(np.arange(len(at)), length)
         self.above: Codes = np.arange(len(self.rows)) - self.offsets[self.query]  # documents before it in the list

@@ -89,11 +89,6 @@ def write_page(
     save_page(content, path, title=title, command=command, full_paths=full_paths)
 
 
-def save_page(content: PageContent, path: PathLike, **how: Any) -> None:
-    """Write the page of some content; `how` has the options of `render_page`."""
-    save(path, [render_page(content, **how).encode()])
-
-
 def check_path(path: PathLike) -> None:
     """Raise an error if a path does not end in .html or cannot be written, before anything is measured."""
     name = os.fspath(path)
@@ -105,8 +100,8 @@ def check_path(path: PathLike) -> None:
     load_renderer("A report")
 
 
-def render_page(content: PageContent, *, title: str = "", command: str | None = None, full_paths: bool = False) -> str:
-    """The page as text."""
+def save_page(content: PageContent, path: PathLike, *, title: str, command: str | None, full_paths: bool) -> None:
+    """Write the page of some content: see `write_page`."""
     names = [measure.name for measure in content.measures]
     style, script, programs = _file("page.css"), _file("page.js"), _programs()
     hashes = " ".join(f"'sha256-{_digest(one)}'" for one in (programs, script))
@@ -134,7 +129,7 @@ def render_page(content: PageContent, *, title: str = "", command: str | None = 
             stops=STOPS,
         )
     )
-    return text
+    save(path, [text.encode()])
 
 
 def _list_files(content: PageContent) -> list[tuple[str, Source | None, int, int]]:

@@ -21,7 +21,7 @@ from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.orders import NO_RANKS, TOOL_ORDERS, best_first, check_orders
+from tiewise.ties.orders import NO_RANKS, TOOL_ORDERS, check_orders
 
 
 def count_ties(
@@ -56,7 +56,7 @@ def _count_one(
     qrels: Qrels, run: Run, orders: Sequence[str], places: Codes, own: Floats, rows: Codes, scores: Floats | None
 ) -> TieGroups:
     """The tie groups of a run, its scores as they are; `own` and `rows` are its judged documents."""
-    rows_in_order = best_first(run)
+    rows_in_order = run.best_first
     value = run.value[rows_in_order]
     present = places >= 0
     low = np.where(present, run.offsets[places], 0)

@@ -50,18 +50,13 @@ def name_order(order: str) -> str:
     return ORDER_NAMES.get(order, f"the order of {order}")
 
 
-def best_first(run: Run) -> Codes:
-    """All rows of a run, list by list and best first."""
-    return np.arange(len(run)) if run.descending else np.lexsort((-run.value, run.query))
-
-
 def group_rows(run: Run) -> tuple[Codes, Codes, Codes]:
     """All rows of a run, list by list and best first, with the start and the size of the tie group of each.
 
     >>> group_rows(Run.from_dict({"q": {"a": 1.0, "b": 2.0, "c": 1.0}}))
     (array([1, 0, 2]), array([0, 1, 1]), array([1, 2, 2]))
     """
-    rows = best_first(run)
+    rows = run.best_first
     value, query = run.value[rows], run.query[rows]
     first = np.flatnonzero(is_first(value, query))
     size = np.diff(np.append(first, len(rows)))

@@ -71,20 +71,9 @@ def evaluate(
     {options}
     """
     checked, chosen = Options.of("evaluate", options), resolve_measures(measures)
-    run = count(
-        qrels,
-        shards,
-        chosen,
-        oblivious=checked.oblivious,
-        score_dtype=checked.score_dtype,
-        judged_only=checked.judged_only,
-        drop_self=checked.drop_self,
-        distances=checked.distances,
-        tools=tools,
-        format=format,
-        address=address,
-        progress=progress,
-    )
+    counted = ("oblivious", "score_dtype", "judged_only", "drop_self", "distances")
+    how: dict[str, Any] = {name: getattr(checked, name) for name in counted} | {"format": format, "progress": progress}
+    run = count(qrels, shards, chosen, tools=tools, address=address, **how)
     return evaluation.evaluate(None, run, chosen, **options)
 
 

@@ -10,6 +10,8 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
+import numpy as np
+
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import (
     Effect,
@@ -209,7 +211,7 @@ class AuditedRun(RunSource):
 
     def __init__(self, source: StreamedRun | EditedRun):
         self._source, self.drop_self, self.distances = source, source.drop_self, source.distances
-        self._counts: dict[tuple[object, ...], Counted] = {}
+        self._counts: dict[Request, Counted] = {}
         self._inspected: Counted | None = None
 
     def rows(self) -> Run:
@@ -226,15 +228,14 @@ class AuditedRun(RunSource):
         return found
 
     def _count(self, request: Request) -> Counted:
-        key = id(request.qrels), *request[1:]  # the counts hold the qrels, so that their id stays theirs
-        if key not in self._counts:
+        if request not in self._counts:
             is_known = self._inspected is not None
             counted = self._source._count(request if is_known else request._replace(inspect=find_ties))
             if not counted.n_rows:
                 raise InputError("The run has no rows: there is nothing to audit.")
             self._inspected = self._inspected or counted
-            self._counts[key] = counted.replace(inspected=())
-        return self._counts[key]
+            self._counts[request] = counted.replace(inspected=())
+        return self._counts[request]
 
 
 def open_audited(run: Any, *, drop_self: bool, distances: bool, needs_rows: bool = False) -> AuditedRun:
@@ -293,8 +294,9 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
         for measure, mean in tied.items():
             values = report._evaluation.in_order(measure, Rule(order))
             assert values is not None and mean.expected is not None and mean.std
-            value = float(values.sum() if measure.total else values.mean())
-            zs[measure.name] = (value - mean.expected) / mean.std
+            counts = report._evaluation.kept(measure) & ~np.isnan(values)
+            if counts.any():  # else the measure is not defined in this order
+                zs[measure.name] = (measure.aggregation.of_values(values[counts]) - mean.expected) / mean.std
     return found
 
 

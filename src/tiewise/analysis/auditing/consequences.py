@@ -381,11 +381,13 @@ def measure_fidelity(run: Run, reference: Run, report: Report | None, reference_
 
 
 def _measure_gaps(run: Report, reference: Report, common: set[str]) -> dict[str, float]:
-    """By measure, the mean difference of expected values over common queries."""
+    """By measure, the difference of the expected values over common queries."""
     gaps = {}
     for measure in run:
-        left, right = run.per_query(measure), reference.per_query(measure)  # both are along the queries of the qrels
-        gap = (left.expected - right.expected)[[query in common for query in left.queries]]
-        if len(gap) and not np.isnan(gap).any():
-            gaps[measure.name] = float(gap.sum() if measure.total else gap.mean())
+        each = [report.per_query(measure) for report in (run, reference)]
+        both = common.intersection(*(one.queries for one in each))
+        masks = (np.array([query in both for query in one.queries], dtype=bool) for one in each)
+        here, there = (one.take(mask).mean().expected for one, mask in zip(each, masks, strict=True))
+        if here is not None and there is not None:
+            gaps[measure.name] = here - there
     return gaps

@@ -248,7 +248,6 @@ class Compared(Result):
         order = np.argsort(-expected, kind="stable")
         estimates = [self.estimate(system, measure) for system in self.systems]
         minimum, maximum = (np.array([getattr(one, end) for one in estimates]) for end in ("minimum", "maximum"))
-        oblivious = None if aligned.oblivious is None else aligned.mean(aligned.oblivious)
         ties = self._rank_over_ties(measure, minimum, maximum)
         better = self._family(None).shown(self._family_measures.index(measure))
         rival = self.baseline or self.systems[int(order[0])]
@@ -260,7 +259,7 @@ class Compared(Result):
             "expected": expected,
             "minimum": minimum,
             "maximum": maximum,
-            "oblivious": np.full(len(order), None) if oblivious is None else oblivious,
+            "oblivious": np.array(self._oblivious(measure), dtype=object),
             "difference": np.where([one is None for one in tested], None, expected - expected[self._index[rival]]),
             "ci_low": low,
             "ci_high": high,
@@ -299,14 +298,19 @@ class Compared(Result):
 
     def tau(self, measure: str | Measure | None = None) -> float | None:
         """Kendall's τ between the systems by their oblivious values and by their expectations; 1 is the same order."""
-        aligned = self._align(self._find_measure(measure))
-        if aligned.oblivious is None:
+        chosen = self._find_measure(measure)
+        aligned, oblivious = self._align(chosen), self._oblivious(chosen)
+        if None in oblivious:
             return None
-        oblivious, expected = (
-            Ranking.from_scores(dict(zip(self.systems, aligned.mean(values).round(12).tolist(), strict=True)))
-            for values in (aligned.oblivious, aligned.expected)
+        columns = np.array(oblivious, dtype=np.float64), aligned.mean(aligned.expected)
+        printed, expected = (
+            Ranking.from_scores(dict(zip(self.systems, values.round(12).tolist(), strict=True))) for values in columns
         )
-        return tau(oblivious, expected).expected
+        return tau(printed, expected).expected
+
+    def _oblivious(self, measure: Measure) -> list[float | None]:
+        """The oblivious value of each system over the queries compared."""
+        return [self._mean(name, measure).oblivious for name in self.systems]
 
     def per_query(self, a: str, b: str, measure: str | Measure | None = None) -> Rows:
         """The difference a − b of each query: expected, minimum and maximum over independent orders of ties."""

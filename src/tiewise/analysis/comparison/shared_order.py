@@ -20,7 +20,7 @@ from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.metrics.enumeration import Arrangements, Moves, arrange, enumerate_orders
 from tiewise.metrics.segments import segment_sum
-from tiewise.ties.orders import Hashes, best_first, hash_names, random_priorities
+from tiewise.ties.orders import Hashes, hash_names, random_priorities
 
 #: About how many documents all sampled orders may sort, beyond the least number of orders.
 MIN_SAMPLES, SORTED_DOCS = 200, 100_000_000
@@ -49,7 +49,7 @@ class TiedDocuments:
         first = run.offsets[query_of_run[query]] + tied.start
         self._group_start = np.repeat(np.cumsum(size) - size, size)
         self.group: Codes = np.repeat(np.arange(len(tied)), size)  # (n_documents,)
-        rows = best_first(run)[np.repeat(first, size) + np.arange(len(self.group)) - self._group_start]
+        rows = run.best_first[np.repeat(first, size) + np.arange(len(self.group)) - self._group_start]
         self._doc_hash = hash_names(run.docs, run.doc[rows])
         self._query_hash = hash_names(qrels.queries, query)[self.group]
         judgment_of_row = np.full(len(run), -1)

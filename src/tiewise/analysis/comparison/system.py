@@ -208,7 +208,6 @@ class Aligned:
     minimum: Floats
     maximum: Floats
     variance: Floats
-    oblivious: Floats | None
     methods: tuple[Methods | None, ...]  # how the statistics of each system were found; None: all are exact
 
     @property
@@ -239,7 +238,6 @@ class Aligned:
             minimum=self.minimum[:, systems],
             maximum=self.maximum[:, systems],
             variance=self.variance[:, systems],
-            oblivious=None if self.oblivious is None else self.oblivious[:, systems],
             methods=tuple(self.methods[system] for system in systems),
         )
 
@@ -271,12 +269,10 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         name: np.stack([getattr(one, name) for one in estimates], axis=1)
         for name in ("expected", "minimum", "maximum", "variance")
     }
-    oblivious = [one.oblivious for one in estimates if one.oblivious is not None]
     return Aligned(
         measure,
         tuple(estimates[0].queries),
         kept,
-        oblivious=np.stack(oblivious, axis=1) if len(oblivious) == len(estimates) else None,
         methods=tuple(one.method for one in estimates),
         **columns,
     )

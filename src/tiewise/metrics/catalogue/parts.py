@@ -14,18 +14,6 @@ from tiewise.errors import MeasureError
 from tiewise.metrics.definition import Measure, check_size, param
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 
-__all__ = [
-    "Binary",
-    "LevelGains",
-    "OfGains",
-    "clip_labels",
-    "exponential_gain",
-    "ideal_sum",
-    "log_discount",
-    "spell_levels",
-    "spell_numbers",
-]
-
 
 class OfGains(Measure):
     """Measures that see nothing of a document but its gain."""
