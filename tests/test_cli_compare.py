@@ -312,8 +312,9 @@ def test_bounds_over_labels_are_explained(tiewise, folder):
 
 def test_errors_name_the_run(tiewise, folder):
     (folder / "other.trec").write_text("q1 Q0 nothing 1 1 t\nq2 Q0 here 1 1 t\n")
-    done = tiewise("compare", "qrels.txt", "tied.trec", "other.trec", *RR, code=2)
-    assert "Run 'other': The run and the qrels have no document in common" in done.err
+    for command in ("compare", "evaluate"):
+        done = tiewise(command, "qrels.txt", "tied.trec", "other.trec", *RR, code=2)
+        assert "Run 'other': The run and the qrels have no document in common" in done.err
     (folder / "few.trec").write_text("q1 Q0 a 1 1 t\nq1 Q0 b 2 0 t\n")
     done = tiewise("compare", "qrels.txt", "few.trec", "tied.trec", *RR, "--missing", "error", code=2)
     assert "Run 'few': 2 judged queries are missing from the run: 'q2', 'q3'." in done.err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
+from contextlib import nullcontext, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from tiewise.cli.inputs import Inputs, collect_warnings, name_of_shards
 from tiewise.cli.output import Output, failed_checks
 from tiewise.cli.progress import progress
 from tiewise.cli.selection import Selection, explain_names
-from tiewise.errors import InputError
+from tiewise.errors import InputError, prefix_errors
 from tiewise.results.view import Format
 
 EXAMPLES = (
@@ -121,7 +121,8 @@ def evaluate(
                     run = inputs.open_run(path)
                     again: Any = [inputs.open_run(one) for one in rerun]
                     second = tuple(again) if len(again) == 2 else again[0] if again else None
-                    found[name] = tw.evaluate(judged, run, checked, rerun=second, **evaluation)
+                    with prefix_errors(f"Run '{name}'") if len(inputs.runs) > 1 else nullcontext():
+                        found[name] = tw.evaluate(judged, run, checked, rerun=second, **evaluation)
                     if callback is not None:
                         callback(len(found), len(inputs.runs))
     reports = Reports({name: report.select(chosen) for name, report in found.items()})

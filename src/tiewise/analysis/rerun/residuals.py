@@ -247,7 +247,8 @@ class _Pairs(NamedTuple):
         if not (places >= 0).any():
             raise InputError(
                 "The two runs have no query in common. Queries of the first: "
-                f"{list_examples(first.queries)}; of the second: {list_examples(second.queries)}."
+                f"{list_examples(first.queries)}; of the second: {list_examples(second.queries)}. If other queries "
+                "were scored twice, give both runs of them."
             )
         others = Qrels(second.queries, second.offsets, second.documents, second.value)
         rows = first.find(others, places)[1]
