@@ -122,7 +122,10 @@ def _find_table(
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
         found = ", ".join(map(repr, list(document)[:10]))
         row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
-        raise InputError(f"{values[0][1]}: is neither a row, {row}, nor a ranking, {RANKING}. It has: {found}.")
+        response = f"; the response of a reranker stands in {EXPECTED}" if cls is Run and "doc_ids" in document else ""
+        raise InputError(
+            f"{values[0][1]}: is neither a row, {row}, nor a ranking, {RANKING}{response}. It has: {found}."
+        )
     if len(values) > 1:
         raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
@@ -330,10 +333,12 @@ def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, me
 
 def read_ranked_rows(cls: type[Table], rows: list[Any]) -> Mapping[Any, Any] | None:
     """The table of a list with the ranking of a query in each item, None for other lists."""
-    if not rows or not isinstance(rows[0], Mapping) or is_row(cls, rows[0]) or not _is_ranking(rows[0]):
+    if not rows or not isinstance(rows[0], Mapping) or is_row(cls, rows[0]):
         return None
-    places = [f"item {place}" for place in range(len(rows))]
-    return read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"])
+    format = "reranker" if cls is Run and is_response(rows[0]) else "rankings"
+    if not LIST_READERS[format].matches(rows[0]):
+        return None
+    return read_lists(cls, [(row, f"{cls.noun}:{place}") for place, row in enumerate(rows)], LIST_READERS[format])
 
 
 def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:
