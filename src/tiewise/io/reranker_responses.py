@@ -22,7 +22,7 @@ from tiewise.data.columns import look_like_ids
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError, warn
 from tiewise.io.rankings import parse_number, read_ranking
-from tiewise.io.search_responses import ID_NAMES, find_list, find_query, is_id, is_score
+from tiewise.io.search_responses import ID_NAMES, LIST_NAMES, find_list, find_query, is_id, is_score
 from tiewise.io.token_logprobs import (
     BoundedLogOdds,
     UnlikelyLogOdds,
@@ -36,9 +36,8 @@ from tiewise.results.wording import count_noun
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 #: The line of an answer about one document.
 BARE = '{"query_id": …, "doc_id": …, "response": …}, or a custom_id such as q1_d7'
-#: The names of the document of a line, and of the list of them.
+#: The names of the document of a line.
 ONE_NAMES = tuple(name for name in DOC_NAMES if name != "doc")  # which may be a text
-LIST_NAMES = (*(f"{name}s" for name in ONE_NAMES), "ids")
 #: What clients and batches put around a response.
 AROUND = ("body", "output", "result", "results")
 #: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
@@ -312,7 +311,7 @@ def _is_answer(response: Any) -> bool:
 
 
 def _read_answers(response: Any) -> dict[int, Any]:
-    """The scores of the answers in a response, by the number of their prompt: log-odds, or the number that is written."""
+    """The scores of the answers in a response, by the number of their prompt: log-odds, or the number in the text."""
     written = _written_score(response)
     try:
         answers = find_answers(response) if is_generation(response) else {}
@@ -459,12 +458,12 @@ def _find_order(response: Any, names: list[Any] | None) -> list[int] | str | Non
     """The order that a listwise reranker gave, as places from 0 or 1, or as its text; None if it is none."""
     text = _text(response) if isinstance(response, Mapping) else response
     for one in (response, _parse_text(text) if isinstance(text, str) else None):
-        found = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else one
-        if isinstance(found, list) and isinstance(one, Mapping):
-            return found
-        if isinstance(found, list) and isinstance(names, list) and sorted(map(repr, found)) == sorted(map(repr, names)):
-            if all(isinstance(name, str) for name in names):  # ids in their order
-                return [names.index(name) for name in found]
+        order = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else None
+        if isinstance(order, list):
+            return order
+        are_lists = isinstance(names, list) and isinstance(one, list)
+        if are_lists and all(isinstance(doc, str) for doc in (*one, *names)) and sorted(one) == sorted(names):
+            return [*map(names.index, one)]  # ids
     return text if isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text)) else None
 
 
