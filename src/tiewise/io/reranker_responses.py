@@ -461,10 +461,13 @@ def _find_order(response: Any, names: list[Any] | None) -> list[int] | str | Non
         order = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else None
         if isinstance(order, list):
             return order
-        are_lists = isinstance(names, list) and isinstance(one, list)
-        if are_lists and all(isinstance(doc, str) for doc in (*one, *names)) and sorted(one) == sorted(names):
-            return [*map(names.index, one)]  # ids
+        if isinstance(one, list) and isinstance(names, list) and _are_same_ids(one, names):
+            return [*map(names.index, one)]
     return text if isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text)) else None
+
+
+def _are_same_ids(one: list[Any], other: list[Any]) -> bool:
+    return all(isinstance(doc, str) for doc in (*one, *other)) and sorted(one) == sorted(other)
 
 
 def _text(response: Mapping[str, Any]) -> Any:

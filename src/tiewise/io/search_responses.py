@@ -131,8 +131,8 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     if not any(is_id(given.get(name)) for name in QUERY_ID_NAMES):
         return None
     lists_of_items = [one for one in given.values() if isinstance(one, list) and one]
-    for names in (SCORE_NAMES, LABEL_NAMES):
-        if named := [one for one in lists_of_items if all(_has_number(item, names) for item in one)]:
+    for known in (SCORE_NAMES, LABEL_NAMES):
+        if named := [one for one in lists_of_items if all(_has_number(item, known) for item in one)]:
             return (named[0], True) if len(named) == 1 else None
     return None
 
