@@ -608,3 +608,26 @@ def test_lines_in_memory():
     assert report["RR"].expected == (1 + 1 / 3) / 2
     with pytest.raises(tw.InputError, match=r"run:1: 2 answers for 3 doc_ids"):
         tw.evaluate({"q1": {"d2": 1}}, [lines[0], line([0.5, 0.25], "q2")], "RR")
+
+
+def test_ids_in_the_request_are_not_ignored(tmp_path):
+    results = {"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.5}]}
+    whole = {"query_id": "q", "request": {"query": "…", "documents": ["7", "2"]}, "response": results}
+    with pytest.raises(tw.InputError, match=r"the documents look like ids. Call them doc_ids; if they are texts, leave"):
+        tw.read_run(write(tmp_path / "a.jsonl", whole))
+    whole["request"] = {"query": "…", "documents": [{"id": "7", "text": "…"}, {"id": "2", "text": "…"}]}
+    assert tw.read_run(write(tmp_path / "b.jsonl", whole)).to_dict() == {"q": {"2": 0.9, "7": 0.5}}
+
+
+def test_what_may_be_ids_or_places(tmp_path):
+    ids = {"query_id": "q", "doc_ids": ["3", "1", "2"]}
+    with pytest.raises(tw.InputError, match="the order '1 > 3 > 2' may be of doc_ids or of places"):
+        tw.read_run(write(tmp_path / "a.jsonl", {**ids, "response": "1 > 3 > 2"}))
+    assert tw.read_run(write(tmp_path / "b.jsonl", {**ids, "response": ["1", "3", "2"]})).to_dict() == {
+        "q": {"1": -1.0, "3": -2.0, "2": -3.0}
+    }
+
+
+def test_scores_that_are_named_may_be_whole_numbers_in_any_order(tmp_path):
+    path = write(tmp_path / "a.jsonl", line({"scores": [3, 1, 2]}))
+    assert tw.read_run(path).to_dict() == {"q1": dict(zip(IDS, (3.0, 1.0, 2.0), strict=True))}

@@ -778,3 +778,17 @@ def test_tar_archives_are_named(tmp_path: Path) -> None:
         archive.add(saved(tmp_path, lines("{q} Q0 {d} {r} {s} tag")))
     with pytest.raises(tw.InputError, match=r"is a tar archive. Extract the file: tar -xf FILE"):
         tw.read_run(tmp_path / "run.tar.gz")
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "json"])
+def test_a_class_beside_its_probability_is_no_score(kind: str, tmp_path: Path) -> None:
+    frame = FRAME[["qid", "docno"]].assign(prediction=[1, 1, 0, 1, 0], probability=FRAME["score"])
+    texts = {"csv": frame.to_csv(index=False), "json": frame.to_json(orient="records", lines=True)}
+    assert as_run(frame if kind == "frame" else saved(tmp_path, texts[kind])).to_dict() == RUN
+
+
+def test_an_index_counts_rows_of_queries(tmp_path: Path) -> None:
+    for columns in (["docno", "qid", "score"], ["qid", "docno", "rank"]):
+        path = saved(tmp_path, FRAME[columns].to_csv(header=False))
+        with pytest.raises(tw.InputError, match="4 columns between commas fit no run"):
+            tw.read_run(path)

@@ -125,7 +125,7 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
         raise ValueError(SERVICE_ERROR.format(error) if error else f"expected {EXPECTED}.")
     query, response = _query(line), _response(line)
     names = _doc_ids(line)
-    if names is None and (texts := next((name for name in line if _are_ids(line[name])), None)) is not None:
+    if names is None and (texts := next((name for name, one in _lists(line) if _are_ids(one)), None)) is not None:
         raise ValueError(f"the {texts} look like ids. Call them doc_ids; if they are texts, leave them out.")
     if names is not None and not isinstance(names, list):
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
@@ -214,15 +214,24 @@ def _doc_ids(line: Mapping[str, Any]) -> Any:
 
 def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
     """The ids of documents that stand beside their texts."""
-    responses = ("response", "responses", *INLINE)
-    lists = [one for name, one in line.items() if name not in responses and isinstance(one, list) and one]
     named = [
         [next((one[name] for name in ID_NAMES if name in one), None) for one in found]
-        for found in lists
+        for _, found in _lists(line)
         if all(isinstance(one, Mapping) for one in found)
     ]
     named = [ids for ids in named if all(map(is_id, ids))]
     return named[0] if len(named) == 1 else None
+
+
+def _lists(line: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The lists beside the response, with their names; also those of the request."""
+    for name, one in line.items():
+        if name in ("response", "responses", *INLINE):
+            continue
+        if isinstance(one, list) and one:
+            yield name, one
+        elif isinstance(one, Mapping):
+            yield from _lists(one)
 
 
 def _response(line: Mapping[str, Any]) -> Any:
@@ -260,7 +269,7 @@ def _is_document(item: Mapping[str, Any]) -> bool:
 
 def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]:
     """The index of each document, or its id, and its score."""
-    response = _only_score(response)
+    response, is_bare = _only_score(response), isinstance(response, list)
     if _is_answer(response):
         answers = _read_answers(response)
         _check_count(len(answers), names)
@@ -289,7 +298,7 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
             raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
         scores: list[Any] = [score for found in answered for score in found.values()]
     elif response and all(isinstance(one, (float, int)) and not isinstance(one, bool) for one in response):
-        if _is_permutation(response):
+        if is_bare and _is_permutation(response):
             raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
         scores = response
     elif response and all(isinstance(one, list) for one in response):
@@ -498,6 +507,8 @@ def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:
     if isinstance(order, str):
         order = order.rpartition("</think>")[2]
         if PLAIN_CHAIN.fullmatch(order):
+            if {*re.findall(r"\d+", order)} == {*map(str, names or [])}:
+                raise ValueError(f"the order {order[:60]!r} may be of doc_ids or of places. Give doc_ids as a list.")
             order = re.sub(r"\d+", r"[\g<0>]", order)
         chains = CHAIN.findall(order)
         marks = MARK.findall(order)

@@ -393,6 +393,11 @@ def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
     return not (swapped and max(int(value) for value in values) > MAX_LABEL)
 
 
+def _has_rows_of_index(rows: list[Row]) -> bool:
+    """Whether the first column counts the rows, as pandas writes it, and those of a query, the second, are contiguous."""
+    return _is_index(rows) and _is_contiguous(rows, 1)
+
+
 Arrangement = tuple[tuple[str, ...], Callable[[list[Row], Sequence[str]], bool]]
 
 #: Readings of rows without a header that no tool writes: if one of them fits, too, it is not known which is right.
@@ -415,7 +420,10 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
         (("query", "document", "score", "rank"), _fits_both),
         (("query", "", "document", "score"), _fits_constant_scores),
         (("query", "document", "score", ""), _fits_constant_scores),
-        (("", "query", "document", "score"), lambda rows, roles: _is_index(rows) and _fits_scores(rows, roles)),
+        (
+            ("", "query", "document", "score"),
+            lambda rows, roles: _has_rows_of_index(rows) and _fits_scores(rows, roles),
+        ),
         (("query", "", "document", "rank", "score"), _fits_both),
         (("query", "document", "rank", "score", ""), _fits_both),
         (("query", "", "document", "rank", "score", ""), _fits_trec),
@@ -427,7 +435,10 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
             ("query", "", "document", "label"),
             lambda rows, roles: _is_constant(rows, roles) and _fits_labels(rows, roles),
         ),
-        (("", "query", "document", "label"), lambda rows, roles: _is_index(rows) and _fits_labels(rows, roles)),
+        (
+            ("", "query", "document", "label"),
+            lambda rows, roles: _has_rows_of_index(rows) and _fits_labels(rows, roles),
+        ),
     ),
 }
 
