@@ -394,7 +394,7 @@ def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
 
 
 def _has_rows_of_index(rows: list[Row]) -> bool:
-    """Whether the first column counts the rows, as pandas writes it, and those of a query, the second, are contiguous."""
+    """Whether the first column counts the rows, as of pandas, and those of a query, in the second, are contiguous."""
     return _is_index(rows) and _is_contiguous(rows, 1)
 
 
