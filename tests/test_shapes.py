@@ -521,6 +521,8 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ({query: [(score, doc) for doc, score in docs.items()] for query, docs in RUN.items()}, RUN),
         ({query: np.array(list(docs)) for query, docs in RUN.items()}, RANKED),
         ({query: docs.items() for query, docs in RUN.items()}, RUN),
+        ({query: FRAME[FRAME.qid == query][["docno", "score"]] for query in RUN}, RUN),
+        ({"q": pandas.DataFrame({"id": ["a", "b"], "_distance": [0.25, 0.5]})}, {"q": {"a": -0.25, "b": -0.5}}),  # LanceDB
         ({query: (list(docs), list(docs.values())) for query, docs in RUN.items()}, RUN),
         ({7: (np.array([3, 1]), np.array([0.5, 0.25]))}, {"7": {"3": 0.5, "1": 0.25}}),
         ({7: [(0.5, 3), (0.5, 1)]}, {"7": {"3": 0.5, "1": 0.5}}),

@@ -104,6 +104,8 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         if cls is Run:
             raise ValueError("a set has no order. Give a list of ids, best first, or {document: score}.")
         return dict.fromkeys(sorted(given, key=str), 1)  # in an order that does not depend on hashes
+    if hasattr(given, "columns") and hasattr(given, "to_dict"):  # a frame, as of LanceDB
+        given = given.to_dicts() if hasattr(given, "to_dicts") else given.to_dict("records")
     if isinstance(given, Iterator):
         raise ValueError(f"a {type(given).__name__} can be read only once. Give a list.")
     is_array = isinstance(given, np.ndarray) or (hasattr(given, "tolist") and hasattr(given, "dim"))  # of torch
