@@ -495,8 +495,139 @@ def test_the_audit_of_other_files_does_not_speak_of_services(tmp_path):
     assert "raw_scores" in str(tw.audit(run, library="reranker").advice)
 
 
-@pytest.mark.parametrize("name", ["docids", "docid", "document_ids", "ids"])
+@pytest.mark.parametrize("name", ["docids", "docid", "document_ids", "ids", "pids", "corpus_ids"])
 def test_ids_of_another_name_are_not_replaced_by_numbers(tmp_path, name):
-    line = {"query_id": "q", name: ["a", "b"], "response": [{"index": 1, "score": 0.9}]}
-    with pytest.raises(tw.InputError, match=f"are called '{name}' here. Call them doc_ids"):
+    line = {"query_id": "q", name: ["7", "2"], "response": [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.5}]}
+    assert tw.read_run(write(tmp_path / "a.jsonl", line)).to_dict() == {"q": {"2": 0.9, "7": 0.5}}
+
+
+@pytest.mark.parametrize("name", ["candidates", "hits", "documents", "retrieved"])
+def test_lists_beside_a_response_that_may_be_ids_are_not_ignored(tmp_path, name):
+    line = {"query_id": "q", name: ["7", "2"], "response": [{"index": 1, "score": 0.9}]}
+    with pytest.raises(tw.InputError, match=f"the {name} look like ids. Call them doc_ids; if they are texts, leave"):
         tw.read_run(write(tmp_path / "a.jsonl", line))
+    with_texts = {**line, name: [{"docid": "7", "text": "…"}, {"docid": "2", "text": "…"}]}
+    assert tw.read_run(write(tmp_path / "b.jsonl", with_texts)).to_dict() == {"q": {"2": 0.9}}
+
+
+# -- the number or the order that a model wrote ----------------------------------------------------------------------
+
+
+def written(text):
+    """A chat response with a text, without log-probabilities."""
+    message = {"role": "assistant", "content": text, "refusal": None}
+    choices = [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}]
+    return {"id": "chatcmpl-1", "object": "chat.completion", "choices": choices}
+
+
+NUMBERS = [
+    *(0.75, "0.75", {"score": 0.75}, {"relevance_score": "0.75"}),
+    *(written("0.75"), written(" 0.75\n"), written('{"score": 0.75}'), written('```json\n{"score": 0.75}\n```')),
+    {"content": [{"type": "text", "text": "0.75"}], "role": "assistant"},
+    {"candidates": [{"content": {"parts": [{"text": "0.75"}], "role": "model"}}]},
+    {"logprobs": {"yes": -0.5, "no": -1.25}},
+]
+
+
+@pytest.mark.parametrize("response", NUMBERS, ids=str)
+def test_one_document_with_a_number(tmp_path, response):
+    lines = [{"qid": "q", "pid": "d7", "response": response}, {"qid": "q", "pid": "d2", "response": 0.5}]
+    assert tw.read_run(write(tmp_path / "a.jsonl", *lines)).to_dict() == {"q": {"d7": 0.75, "d2": 0.5}}
+
+
+def test_a_number_that_was_written_does_not_stand_for_the_log_probabilities_of_its_token(tmp_path):
+    line = {"query_id": "q", "doc_id": "d7", "response": chat({"1": -0.1, "0": -2.5})}
+    with pytest.raises(tw.InputError, match=r"neither yes nor no, but '1', '0'. Let the model answer yes or no; of ot"):
+        tw.read_run(write(tmp_path / "a.jsonl", line))
+
+
+@pytest.mark.parametrize("response", ["0.75 or less", True, None, {"rating": 3}, written("Yes")], ids=str)
+def test_what_is_no_number_is_refused(tmp_path, response):
+    with pytest.raises(tw.InputError, match=r"a.jsonl:1: "):
+        tw.read_run(write(tmp_path / "a.jsonl", {"query_id": "q", "doc_id": "d7", "response": response}))
+
+
+def test_a_number_is_not_the_answer_to_several_documents(tmp_path):
+    with pytest.raises(tw.InputError, match="1 answers for 3 doc_ids"):
+        tw.read_run(write(tmp_path / "a.jsonl", line(written("0.75"))))
+
+
+ORDERS = ["[3] > [1] > [2]", "3 > 1 > 2", {"permutation": [3, 1, 2]}, {"order": [2, 0, 1]}, [IDS[2], IDS[0], IDS[1]]]
+ORDERS += [*(written(one if isinstance(one, str) else json.dumps(one)) for one in ORDERS)]
+ORDERS += [written("```json\n" + json.dumps({"permutation": [3, 1, 2]}) + "\n```")]
+
+
+@pytest.mark.parametrize("response", ORDERS, ids=str)
+def test_orders_of_all_documents(tmp_path, response):
+    expected = {"q1": {IDS[2]: -1.0, IDS[0]: -2.0, IDS[1]: -3.0}}
+    assert tw.read_run(write(tmp_path / "a.jsonl", line(response))).to_dict() == expected
+
+
+@pytest.mark.parametrize(
+    "response", [written("[3, 1, 2]"), written('{"ranking": [3, 1, 2]}'), written("3, 1, 2")], ids=str
+)
+def test_orders_that_may_be_ranks_or_scores_are_refused(tmp_path, response):
+    with pytest.raises(tw.InputError, match=r"a.jsonl:1: "):
+        tw.read_run(write(tmp_path / "a.jsonl", line(response)))
+
+
+# -- where lines have a response ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["result", "output", "body", "results"])
+def test_a_response_under_the_name_that_a_batch_gives_it(tmp_path, name):
+    whole = {
+        "query_id": "q1",
+        "doc_ids": IDS,
+        name: {"results": [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.5}]},
+    }
+    assert tw.read_run(write(tmp_path / "a.jsonl", whole)).to_dict() == {"q1": {IDS[1]: 0.9, IDS[0]: 0.5}}
+
+
+def test_a_batch_of_anthropic_with_orders(tmp_path):
+    message = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "[3] > [1] > [2]"}]}
+    whole = {"custom_id": "q1", "result": {"type": "succeeded", "message": message}}
+    with pytest.raises(tw.InputError, match="Write query_id and doc_id beside it, or doc_ids of an answer that orders"):
+        tw.read_run(write(tmp_path / "a.jsonl", whole))
+    run = tw.read_run(write(tmp_path / "b.jsonl", {**whole, "query_id": "q1", "doc_ids": IDS}))
+    assert run.to_dict() == {"q1": {IDS[2]: -1.0, IDS[0]: -2.0, IDS[1]: -3.0}}
+
+
+def test_ids_of_google_that_are_numbers_of_the_request(tmp_path):
+    records = [{"id": str(place), "title": "…", "score": score} for place, score in ((2, 0.9), (0, 0.5), (1, 0.1))]
+    expected = {"q1": {IDS[2]: 0.9, IDS[0]: 0.5, IDS[1]: 0.1}}
+    assert tw.read_run(write(tmp_path / "a.jsonl", line({"records": records}))).to_dict() == expected
+    with pytest.raises(tw.InputError, match="the id '2', which is none of the doc_ids"):  # from 0 or from 1?
+        tw.read_run(write(tmp_path / "b.jsonl", line({"records": records[:2]})))
+
+
+def test_lines_in_memory():
+    lines = [line(TEI), line([0.5, 0.25, 0.75], "q2")]
+    with pytest.warns(tw.TiewiseWarning, match="run: 1 of 3 doc_ids have no score in 1 response"):
+        report = tw.evaluate({"q1": {"d2": 1}, "q2": {"d2": 1}}, lines, "RR")
+    assert report["RR"].expected == (1 + 1 / 3) / 2
+    with pytest.raises(tw.InputError, match=r"run:1: 2 answers for 3 doc_ids"):
+        tw.evaluate({"q1": {"d2": 1}}, [lines[0], line([0.5, 0.25], "q2")], "RR")
+
+
+def test_ids_in_the_request_are_not_ignored(tmp_path):
+    results = {"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.5}]}
+    whole = {"query_id": "q", "request": {"query": "…", "documents": ["7", "2"]}, "response": results}
+    with pytest.raises(tw.InputError, match=r"the documents look like ids. Call them doc_ids; if"):
+        tw.read_run(write(tmp_path / "a.jsonl", whole))
+    whole["request"] = {"query": "…", "documents": [{"id": "7", "text": "…"}, {"id": "2", "text": "…"}]}
+    assert tw.read_run(write(tmp_path / "b.jsonl", whole)).to_dict() == {"q": {"2": 0.9, "7": 0.5}}
+
+
+def test_what_may_be_ids_or_places(tmp_path):
+    ids = {"query_id": "q", "doc_ids": ["3", "1", "2"]}
+    with pytest.raises(tw.InputError, match="the order '1 > 3 > 2' may be of doc_ids or of places"):
+        tw.read_run(write(tmp_path / "a.jsonl", {**ids, "response": "1 > 3 > 2"}))
+    assert tw.read_run(write(tmp_path / "b.jsonl", {**ids, "response": ["1", "3", "2"]})).to_dict() == {
+        "q": {"1": -1.0, "3": -2.0, "2": -3.0}
+    }
+
+
+def test_scores_that_are_named_may_be_whole_numbers_in_any_order(tmp_path):
+    path = write(tmp_path / "a.jsonl", line({"scores": [3, 1, 2]}))
+    assert tw.read_run(path).to_dict() == {"q1": dict(zip(IDS, (3.0, 1.0, 2.0), strict=True))}

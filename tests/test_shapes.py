@@ -11,6 +11,7 @@ import contextlib
 import io
 import json
 import os
+import tarfile
 import threading
 import zipfile
 from collections import namedtuple
@@ -98,6 +99,13 @@ RUN_FILES: dict[str, tuple[str, Any]] = {
     "TREC with a header": (lines("{q} Q0 {d} {r} {s} tag", "qid Q0 docno rank score tag\n"), RUN),
     "TREC with commas": (lines("{q},Q0,{d},{r},{s},tag"), RUN),
     "TREC without tag": (lines("{q} Q0 {d} {r} {s}"), RUN),
+    "pandas, no header": (FRAME[["qid", "docno", "score"]].to_csv(header=False), RUN),
+    "pandas, no header, from 1": (FRAME[["qid", "docno", "score"]].set_axis(range(1, 6)).to_csv(header=False, sep="\t"), RUN),
+    "JSON rows called document": (lines('{{"query": "{q}", "document": "{d}", "score": {s}}}'), RUN),
+    "JSON rows without names": (lines('["{q}", "{d}", {s}]'), RUN),
+    "lists with probabilities": ("".join(json.dumps({"query_id": q, "predictions": [{"doc_id": d, "logit": s} for d, s in docs.items()]}) + "\n" for q, docs in RUN.items()), RUN),
+    "ids and similarities": ("".join(json.dumps({"query_id": q, "corpus_ids": list(docs), "similarities": list(docs.values())}) + "\n" for q, docs in RUN.items()), RUN),
+    "retrieved ids": ("".join(json.dumps({"qid": q, "retrieved_ids": list(docs)}) + "\n" for q, docs in RUN.items()), RANKED),
     "MS MARCO": (lines("{q}\t{d}\t{r}"), RANKED),
     "MS MARCO with blanks": (lines("{q} {d} {r}"), RANKED),
     "ColBERT": (lines("{q}\t{d}\t{r}\t{s}"), RUN),
@@ -204,6 +212,12 @@ QRELS_FILES: dict[str, tuple[str, Any]] = {
     "labels with a point": (labels("{q},{d},{l}.0", "qid,did,label\n"), LABELS),
     "another name of labels": (labels("{q},{d},{l}", "query_id,doc_id,judgment\n"), LABELS),
     "JSON": (json.dumps(LABELS), LABELS),
+    "pandas, no header": (pandas.DataFrame(JUDGED).to_csv(header=False), LABELS),
+    "KILT": (
+        "".join(json.dumps({"id": q, "input": "?", "output": [{"answer": "…"}, *({"answer": "…", "provenance": [{"wikipedia_id": d}]} for d in docs)]}) + "\n" for q, docs in RELEVANT.items()),
+        RELEVANT,
+    ),
+    "lists with labels": ("".join(json.dumps({"query_id": q, "judgments": [{"doc_id": d, "label": label} for d, label in docs.items()]}) + "\n" for q, docs in LABELS.items()), LABELS),
     "JSON beside a run": (json.dumps({"qrels": LABELS, "run": RUN}), LABELS),
     "Tevatron": (
         "".join(json.dumps({"query_id": q, "query": "?", "positive_passages": [{"docid": d, "text": "…"} for d in docs], "negative_passages": [{"docid": "n"}]}) + "\n" for q, docs in RELEVANT.items()),
@@ -308,6 +322,9 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ("q1,d1,1\nq2,d1,1\nq3,d5,1\n", "file:1: 3 columns between commas may be a run or judgments"),  # MS MARCO's judgments
         ("q1 Q0 d1 0.9 1 t\nq1 Q0 d2 0.8 2 t\n", "file:1: the scores count up, and the ranks do not: 'q1 Q0 d1 0.9 1 t'. If they are exchanged, say --input-columns query,-,doc,score,rank,- "),
         ("qid,docno,distance\nq1,d1,0.1\n", "the header names no score, but 'qid', 'docno', 'distance'. Of a distance, the score is -distance."),
+        ("qid,docno,distance\nq1,d1,0.1\n", "Say which columns these are: --input-columns query,doc,score --distances (in Python, input_columns='query,doc,score', distances=True)."),
+        (lines('{{"q": "{q}", "doc-id": "{d}", "s": {s}}}'), "file:1: has the keys 'q', 'doc-id', 's', which do not name a query, a document and a score. Rename them, such as with jq -c '{query_id: .q, doc_id: .\"doc-id\", score: .s}'."),
+        ('{"dataset_revision": "r", "task_name": "t", "evaluation_time": 1.5, "scores": {"test": [{"ndcg_at_1": 0.5}]}}', "file: has the results of MTEB, which hold no rankings. Write predictions: mteb.evaluate("),
         ("\n#\nd1\tq1\t0.9\nd2\tq1\t0.8\n", "file:3: 3 columns between tabs look like doc,query,score, an order that no tool writes: 'd1\\tq1\\t0.9'"),
         ("q1 d1 3\nq1 d2 1\n", "file:1: 3 columns may be a run or judgments: 'q1 d1 3'"),
         ("q1 9 20\nq1 8 19\n", "file:1: 3 columns may be query,doc,score or query,score,doc: 'q1 9 20'"),
@@ -390,6 +407,7 @@ def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypat
         ("q1 d1 .9\nq1 d2 .8\nq1 d3 .1\n", "looks like a run (scores that fall), not qrels"),
         (lines("{q}\t{d}\t{r}", rows=[("q", f"d{i}", i, 0) for i in range(1, 15)]), "looks like a run (ranks that count up)"),
         ("q1 1 4711\nq1 2 4712\n", "--qrels-format columns:query,doc,label (in Python, format='columns:query,doc,label')"),
+        ("q1\td1\nq1\td2\n", "Of relevant documents alone, add a label: awk -v OFS='\\t' '{print $1, $2, 1}' FILE"),
         ("qid,docid,score\nq1,d1,0.9\nq1,d2,0.8\nq1,d3,.7\n", "looks like a run (scores that fall)"),
         ("q1,d1,0.9\nq1,d2,0.8\n", "looks like a run (scores that fall)"),
         (lines("{q}\t{d}\t{r}", rows=[(q, f"d{i}", i, 0) for q in "ab" for i in range(1, 4)]), "looks like a run (ranks that count up)"),
@@ -502,6 +520,12 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ({query: list(docs.items()) for query, docs in RUN.items()}, RUN),
         ({query: [(score, doc) for doc, score in docs.items()] for query, docs in RUN.items()}, RUN),
         ({query: np.array(list(docs)) for query, docs in RUN.items()}, RANKED),
+        ({query: docs.items() for query, docs in RUN.items()}, RUN),
+        ({query: FRAME[FRAME.qid == query][["docno", "score"]] for query in RUN}, RUN),
+        ({"q": pandas.DataFrame({"id": ["a", "b"], "_distance": [0.25, 0.5]})}, {"q": {"a": -0.25, "b": -0.5}}),  # LanceDB
+        ({query: (list(docs), list(docs.values())) for query, docs in RUN.items()}, RUN),
+        ({7: (np.array([3, 1]), np.array([0.5, 0.25]))}, {"7": {"3": 0.5, "1": 0.25}}),
+        ({7: [(0.5, 3), (0.5, 1)]}, {"7": {"3": 0.5, "1": 0.5}}),
         ([(query, doc, score) for query, doc, _, score in ROWS], RUN),
         (FRAME.to_dict("records"), RUN),
         (FRAME.to_dict("list"), RUN),
@@ -688,6 +712,10 @@ def test_from_rankings() -> None:
     ("given", "message"),
     [
         ({"q": {"a", "b"}}, "query 'q': a set has no order"),
+        ({"q": iter(["a", "b"])}, "query 'q': a list_iterator can be read only once. Give a list"),
+        ({"q": ([1, 2], [3, 4])}, "which one is the document"),
+        (["q1 Q0 d1 1 0.5 tag", "q1 Q0 d2 2 0.25 tag"], r"of the lines of a file, io\.StringIO"),
+        ([{"qid": "q", "docno": "d", "distance": 0.5}], "Of distances, rename distance to score and add distances=True"),
         ({"q": "d1"}, "query 'q': a str is no ranking"),
         ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is no id. Give \(id, score\), or \(id, -distance\)"),
         ({"q": {"search_results": [{"id": i} for i in range(999)]}}, r"^.{0,160} Write a list of results as {query: \[{\"id\": …, \"score\": …}, …\]}\.$"),
@@ -727,3 +755,42 @@ def test_arrays_without_ids_go_to_evaluate_scores(kind: str) -> None:
     for qrels, run in ((scores, scores), (LABELS, scores)):
         with pytest.raises(tw.InputError, match=r"has no ids, .* go to tw.evaluate_scores\(scores, labels, measures\)"):
             tw.evaluate(qrels, run, "RR")
+
+
+def test_what_duckdb_found() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    connection = duckdb.connect()
+    connection.register("frame", FRAME)
+    query = "select qid, docno, score from frame"
+    judged = {q: {next(iter(docs)): 1} for q, docs in RUN.items()}
+    assert as_run(connection.execute(query)).to_dict() == RUN
+    assert as_run(connection.sql(query)).to_dict() == RUN
+    assert tw.evaluate(judged, connection.sql(query), "RR")["RR"].expected == 1.0
+
+
+def test_tensors_of_ids() -> None:
+    torch = pytest.importorskip("torch")
+    assert as_run({7: torch.tensor([3, 1])}).to_dict() == {"7": {"3": -1.0, "1": -2.0}}
+    assert as_run({7: (torch.tensor([3, 1]), torch.tensor([0.5, 0.25]))}).to_dict() == {"7": {"3": 0.5, "1": 0.25}}
+    assert as_qrels({7: torch.tensor([3, 1])}).to_dict() == {"7": {"3": 1.0, "1": 1.0}}
+
+
+def test_tar_archives_are_named(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "run.tar.gz", "w:gz") as archive:
+        archive.add(saved(tmp_path, lines("{q} Q0 {d} {r} {s} tag")))
+    with pytest.raises(tw.InputError, match=r"is a tar archive. Extract the file: tar -xf FILE"):
+        tw.read_run(tmp_path / "run.tar.gz")
+
+
+@pytest.mark.parametrize("kind", ["frame", "csv", "json"])
+def test_a_class_beside_its_probability_is_no_score(kind: str, tmp_path: Path) -> None:
+    frame = FRAME[["qid", "docno"]].assign(prediction=[1, 1, 0, 1, 0], probability=FRAME["score"])
+    texts = {"csv": frame.to_csv(index=False), "json": frame.to_json(orient="records", lines=True)}
+    assert as_run(frame if kind == "frame" else saved(tmp_path, texts[kind])).to_dict() == RUN
+
+
+def test_an_index_counts_rows_of_queries(tmp_path: Path) -> None:
+    for columns in (["docno", "qid", "score"], ["qid", "docno", "rank"]):
+        path = saved(tmp_path, FRAME[columns].to_csv(header=False))
+        with pytest.raises(tw.InputError, match="4 columns between commas fit no run"):
+            tw.read_run(path)

@@ -27,11 +27,11 @@ SCORE_NAMES = (
     "sim",
     "similarity",
     "relevance_score",
-    "prediction",
     "logit",
     "probability",
     "prob",
-)  #: of columns, ours first
+    "prediction",
+)  #: of columns, ours first; a prediction beside a probability is a class
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
 

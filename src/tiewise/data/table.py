@@ -492,9 +492,11 @@ def pick_column(cls: type[Table], columns: Iterable[str], names: Sequence[str]) 
         raise InputError(f"The {cls.noun} has two columns '{name}'. Keep one of them.")
     if name is not None:
         return name
+    distance = next((name for name in columns if "dist" in fold_name(name)), None) if names == cls.value_names else None
+    advice = f" Of distances, rename {distance} to {names[0]} and add distances=True." if distance else ""
     raise InputError(
         f"The {cls.noun} has no column '{names[0]}' (or {', '.join(names[1:4])} ...). "
-        f"It has: {', '.join(columns) or 'none'}."
+        f"It has: {', '.join(columns) or 'none'}.{advice}"
     )
 
 

@@ -179,6 +179,8 @@ def detect_family(format: str | None, head: bytes, name: str) -> str:
     wide = "UTF-32" if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")) else "UTF-16"
     if wide == "UTF-32" or head.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise InputError(f"{name}: is {wide} text. Convert it: iconv -f {wide} -t UTF-8")
+    if head[257:262] == b"ustar":
+        raise InputError(f"{name}: is a tar archive. Extract the file: tar -xf FILE")
     if b"\0" in head[:HEAD]:  # the line is reported for a NUL byte after them
         raise InputError(f"{name}: is a binary file. Give text, JSON or Parquet, plain or as .gz, .zst, .bz2 or .xz.")
     return "documents" if JSON.match(head.removeprefix(BOM)) else "lines"
@@ -289,7 +291,12 @@ def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:
 
 def _describe_misfit(cls: type[Table], line: bytes, width: int, kind: Kind) -> str:
     text = line[:60].decode(errors="replace")
-    return f"{describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls, kind)}."
+    advice = (
+        " Of relevant documents alone, add a label: awk -v OFS='\\t' '{print $1, $2, 1}' FILE"
+        if cls is Qrels and width == 2
+        else ""
+    )
+    return f"{describe_width(width)}, which fits no {cls.noun}: {text!r}. Expected {_expected(cls, kind)}.{advice}"
 
 
 def _layout_of_columns(cls: type[Table], order: ColumnOrder) -> tuple[Layout, ColumnOrder]:

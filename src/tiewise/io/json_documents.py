@@ -35,7 +35,7 @@ from tiewise.io.reranker_responses import (
     is_scored_part,
     read_response,
 )
-from tiewise.io.search_responses import find_list, find_query, find_relevant, is_id, is_score
+from tiewise.io.search_responses import LABEL_NAMES, SCORE_NAMES, find_list, find_query, find_relevant, is_id, is_score
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
@@ -87,8 +87,13 @@ def _find_table(
         raise InputError(f"{name}: is empty. Expected {SHAPE}.")
     document = values[0][0]
     if len(values) == 1 and isinstance(document, dict) and format in (None, "json", "rows"):
+        if {"evaluation_time", "scores"} <= {*document}:
+            predictions = "Write predictions: mteb.evaluate(model, tasks, prediction_folder=…)."
+            raise InputError(f"{name}: has the results of MTEB, which hold no rankings. {predictions}")
         document = _unwrap(cls, document, name)
         values = [(document, values[0][1])]
+    if format is None and len(values) > 1 and all(_is_plain_row(value) for value, _ in values):
+        return "rows", [value for value, _ in values]
     if isinstance(document, list) and len(values) == 1:  # all queries in one list
         if format is None and document and all(map(_is_plain_row, document)):
             return "rows", document
@@ -119,10 +124,19 @@ def _find_table(
     if len(values) > 1 and format == "json" and all(_is_table(value) for value, _ in values):
         lines = [({"query_id": query, "docs": docs}, at) for one, at in values for query, docs in one.items()]
         return format, read_lists(cls, lines, TABLES)
+    if len(values) > 1 and _is_renamed_row(cls, document):
+        keys, names = ", ".join(map(repr, list(document)[:10])), ("query_id", "doc_id", cls.value_names[0])
+        paths = [f".{key}" if key.isidentifier() else f'."{key}"' for key in document]
+        rename = ", ".join(f"{name}: {path}" for name, path in zip(names, paths, strict=False))
+        found = f"has the keys {keys}, which do not name a query, a document and a {names[2]}"
+        raise InputError(f"{values[0][1]}: {found}. Rename them, such as with jq -c '{{{rename}}}'.")
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
         found = ", ".join(map(repr, list(document)[:10]))
         row = f"{{query_id: …, doc_id: …, {cls.value_names[0]}: …}}"
-        raise InputError(f"{values[0][1]}: is neither a row, {row}, nor a ranking, {RANKING}. It has: {found}.")
+        response = f"; the response of a reranker stands in {EXPECTED}" if cls is Run and "doc_ids" in document else ""
+        raise InputError(
+            f"{values[0][1]}: is neither a row, {row}, nor a ranking, {RANKING}{response}. It has: {found}."
+        )
     if len(values) > 1:
         raise InputError(f"{values[1][1]}: a second JSON value. Expected one object, {SHAPE}.")
     if not isinstance(document, dict):
@@ -197,6 +211,13 @@ def _parse_numbers(cls: type[Table], table: Mapping[Any, Any] | list[Any]) -> Ma
 def _is_plain_row(row: Any) -> bool:
     """Whether a value is a row without names: three values, not three hits."""
     return isinstance(row, list) and len(row) == 3 and not any(isinstance(cell, (dict, list)) for cell in row)
+
+
+def _is_renamed_row(cls: type[Table], value: Any) -> bool:
+    """Whether a value may be a row with other names: at least three ids or numbers, and not a score for a label."""
+    if not isinstance(value, dict) or len(value) < 3 or not all(is_id(one) or is_score(one) for one in value.values()):
+        return False
+    return not set(value).intersection(LABEL_NAMES if cls is Run else SCORE_NAMES)
 
 
 def _check_row(cls: type[Table], value: Any, where: str) -> Any:
@@ -330,10 +351,12 @@ def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, me
 
 def read_ranked_rows(cls: type[Table], rows: list[Any]) -> Mapping[Any, Any] | None:
     """The table of a list with the ranking of a query in each item, None for other lists."""
-    if not rows or not isinstance(rows[0], Mapping) or is_row(cls, rows[0]) or not _is_ranking(rows[0]):
+    if not rows or not isinstance(rows[0], Mapping) or is_row(cls, rows[0]):
         return None
-    places = [f"item {place}" for place in range(len(rows))]
-    return read_lists(cls, list(zip(rows, places, strict=True)), LIST_READERS["rankings"])
+    format = "reranker" if cls is Run and is_response(rows[0]) else "rankings"
+    if not LIST_READERS[format].matches(rows[0]):
+        return None
+    return read_lists(cls, [(row, f"{cls.noun}:{place}") for place, row in enumerate(rows)], LIST_READERS[format])
 
 
 def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:

@@ -7,7 +7,7 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
@@ -98,13 +98,22 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
             return given
         check_lists(given)
         given, is_ordered = located
+    if isinstance(given, ItemsView):
+        given = list(given)
     if isinstance(given, AbstractSet):
         if cls is Run:
             raise ValueError("a set has no order. Give a list of ids, best first, or {document: score}.")
         return dict.fromkeys(sorted(given, key=str), 1)  # in an order that does not depend on hashes
-    if not isinstance(given, (list, tuple, np.ndarray)):
+    if hasattr(given, "columns") and hasattr(given, "to_dict"):  # a frame, as of LanceDB
+        given = given.to_dicts() if hasattr(given, "to_dicts") else given.to_dict("records")
+    if isinstance(given, Iterator):
+        raise ValueError(f"a {type(given).__name__} can be read only once. Give a list.")
+    is_array = isinstance(given, np.ndarray) or (hasattr(given, "tolist") and hasattr(given, "dim"))  # of torch
+    if not isinstance(given, (list, tuple)) and not is_array:
         raise ValueError(f"a {type(given).__name__} is no ranking. Give {{document: {cls.value_names[0]}}}.")
-    items: list[Any] = given.tolist() if isinstance(given, np.ndarray) else list(given)
+    items: list[Any] = given.tolist() if is_array else list(given)
+    if isinstance(given, tuple) and len(items) == 2 and (pairs := _pair(*items)):
+        items = pairs
     if cls is not Run:  # Elasticsearch has documents without a rating in its evaluations
         items = [item for item in items if not (isinstance(item, Mapping) and item.get("rating", 0) is None)]
     if all(map(is_id, items)):
@@ -127,6 +136,15 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
     return docs
 
 
+def _pair(docs: Any, scores: Any) -> list[tuple[Any, Any]]:
+    """The documents with their scores, if these are a list of ids and a list of fractions; else none."""
+    found = [one.tolist() if hasattr(one, "tolist") else one for one in (docs, scores)]
+    if not all(isinstance(one, (list, tuple)) for one in found) or len(found[0]) != len(found[1]):
+        return []
+    are_lists = all(map(is_id, found[0])) and all(is_score(one) and not isinstance(one, Integral) for one in found[1])
+    return [*zip(*found, strict=True)] if are_lists else []
+
+
 def _check_one_query(items: list[Any]) -> None:
     """Raise if these are rows of several queries, not the ranking of one."""
     for name in QUERY_ID_NAMES[:-3]:
@@ -147,7 +165,7 @@ def _read_item(cls: type[Table], item: Any, rank: int, metric: str) -> tuple[Any
     if isinstance(first, str) or (is_id(first) and not isinstance(second, (str, Integral))):
         if not isinstance(second, str):
             return first, second * _sign(metric) if is_score(second) else second, number
-    elif is_score(first) and isinstance(second, str):  # as in a heap: only one of them is text
+    elif is_score(first) and is_id(second) and (isinstance(second, str) or not isinstance(first, Integral)):  # a heap
         return second, first * _sign(metric), f"{number} before it"
     if is_score(second) and not is_score(first):  # of LangChain, for which some stores give distances
         raise ValueError(
@@ -247,7 +265,8 @@ def row_names(cls: type[Table], names: Iterable[Any]) -> tuple[str | None, ...]:
 @lru_cache(maxsize=64)  # rows have the same names, and runs in a loop the same queries
 def _row_names(names: tuple[str, ...], numbers: tuple[tuple[str, ...], ...]) -> tuple[str | None, ...]:
     number = next((found for known in numbers if (found := find_name(names, known)) is not None), None)
-    return find_name(names, QUERY_NAMES), find_name(names, DOC_NAMES), number
+    doc = find_name(names, DOC_NAMES) or find_name(names, ["document"])  # which may be a text
+    return find_name(names, QUERY_NAMES), doc, number
 
 
 def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any, Any]] | None:

@@ -19,10 +19,10 @@ from math import inf, log
 from typing import Any
 
 from tiewise.data.columns import look_like_ids
-from tiewise.data.table import QUERY_NAMES, Table
+from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError, warn
 from tiewise.io.rankings import parse_number, read_ranking
-from tiewise.io.search_responses import ID_NAMES, find_list, find_query, is_id, is_score
+from tiewise.io.search_responses import ID_NAMES, LIST_NAMES, find_list, find_query, is_id, is_score
 from tiewise.io.token_logprobs import (
     BoundedLogOdds,
     UnlikelyLogOdds,
@@ -36,14 +36,16 @@ from tiewise.results.wording import count_noun
 EXPECTED = '{"query_id": …, "doc_ids": […], "response": {"results": [{"index": …, "relevance_score": …}, …]}}'
 #: The line of an answer about one document.
 BARE = '{"query_id": …, "doc_id": …, "response": …}, or a custom_id such as q1_d7'
-#: Where a response that is not in ``response`` has its results: beside the ids.
-INLINE = ("choices", "results", "data", "rankings", "records", "rerank")
-#: Texts of documents, which are numbered; they may be ids, too.
-TEXT_NAMES = ("documents", "docs", "passages", "texts")
-#: Names that others give to the ids: documents of such a line must not be numbered.
-OTHER_NAMES = ("docids", "docid", "docnos", "docno", "document_ids", "document_id", "ids")
+#: The names of the document of a line.
+ONE_NAMES = tuple(name for name in DOC_NAMES if name != "doc")  # which may be a text
+#: What clients and batches put around a response.
+AROUND = ("body", "output", "result", "results")
 #: Where responses have their results; NVIDIA calls them rankings, Google records, Elasticsearch rerank.
 LISTS = ("results", "data", "rankings", "records", "rerank")
+#: Where a response that is not in ``response`` has its results: beside the ids.
+INLINE = ("choices", *LISTS, *AROUND)
+#: Where services have scores in the order of the request: DeepInfra, MLflow.
+SCORE_LISTS = ("scores", "predictions")
 #: The names of an error in a response.
 ERRORS = ("error", "errors", "message", "detail")
 SERVICE_ERROR = "looks like an error message of the service: {!r}. Ask again."
@@ -63,6 +65,9 @@ TEXT_KEYS = ("generated_text", "text", "content", "response", "completion", "out
 #: An order of passages as RankGPT and RankLLM write it.
 CHAIN = re.compile(r"\[(?:\d+|[A-Z])\](?:\s*>\s*\[(?:\d+|[A-Z])\])+")
 MARK = re.compile(r"\[(\d+|[A-Z])\]")
+PLAIN_CHAIN = re.compile(r"\s*\d+(?:\s*>\s*\d+)+\s*")
+#: What is around a block of Markdown.
+FENCE = re.compile(r"^\s*```(?:json)?\s*|\s*```\s*$")
 
 
 def is_response(document: Any) -> bool:
@@ -72,8 +77,8 @@ def is_response(document: Any) -> bool:
     has_query = any(name in document for name in QUERY_NAMES)
     if "response" in document or "responses" in document:
         return has_query or find_query(document) is not None
-    has_ids = has_query and ("doc_id" in document or "doc_ids" in document)
-    return has_ids and any(name in document for name in INLINE)
+    is_named = any(name in document for name in (*ONE_NAMES, *LIST_NAMES))
+    return has_query and is_named and any(name in document for name in INLINE)
 
 
 def is_bare_response(document: Mapping[str, Any]) -> bool:
@@ -98,7 +103,9 @@ def find_error(response: Mapping[Any, Any]) -> str:
 
 def is_scored_part(line: Any) -> bool:
     """Whether a line has scores of named documents, so that other lines may have those of others."""
-    return is_response(line) and ("doc_id" in line or "doc_ids" in line) and _find_order(_response(line)) is None
+    if not is_response(line) or (names := _doc_ids(line)) is None:
+        return False
+    return _find_order(_response(line), names) is None
 
 
 def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
@@ -118,18 +125,24 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
         raise ValueError(SERVICE_ERROR.format(error) if error else f"expected {EXPECTED}.")
     query, response = _query(line), _response(line)
     names = _doc_ids(line)
-    if names is None and (other := next((name for name in OTHER_NAMES if name in line), None)) is not None:
-        raise ValueError(f"the ids of documents are called {other!r} here. Call them doc_ids.")
-    if names is None and (texts := next((name for name in TEXT_NAMES if _are_ids(line.get(name))), None)) is not None:
+    if names is None and (texts := next((name for name, one in _lists(line) if _are_ids(one)), None)) is not None:
         raise ValueError(f"the {texts} look like ids. Call them doc_ids; if they are texts, leave them out.")
     if names is not None and not isinstance(names, list):
         raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
-    if (order := _find_order(response)) is not None:
+    if (order := _find_order(response, names)) is not None:
         return query, _rank(order, names)
     if _is_search(response):
         return query, read_ranking(cls, response)
     docs: dict[Any, Any] = {}
-    for index, score in _scores(response, names):
+    found = [*_scores(response, names)]
+    places = [*map(str, range(len(names or [])))]
+    if (
+        places
+        and {*places}.isdisjoint(map(str, names or []))
+        and sorted(str(index) for index, _ in found) == sorted(places)
+    ):
+        found = [(int(index), score) for index, score in found]  # of Google, which has the ids of the request
+    for index, score in found:
         if isinstance(index, int) and names is not None and index >= len(names):
             raise ValueError(f"a result has index {index}, but there are {len(names)} doc_ids. Give all, in order.")
         doc = index if isinstance(index, str) else str(index) if names is None else names[index]
@@ -178,7 +191,7 @@ def _note_missing(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], 
 
 
 def _is_numbered(line: Mapping[str, Any], table: Mapping[Any, Any]) -> bool:
-    if "doc_id" in line or "doc_ids" in line:
+    if _doc_ids(line) is not None:
         return False
     docs = table[_query(line)]
     return all(str(doc).isdecimal() and int(doc) < MAX_NUMBER for doc in docs)
@@ -193,14 +206,32 @@ def _query(line: Mapping[str, Any]) -> Any:
 
 def _doc_ids(line: Mapping[str, Any]) -> Any:
     """The ids of the documents of a line, None if it has none."""
-    return [line["doc_id"]] if "doc_id" in line else line.get("doc_ids", _ids_of_documents(line))
+    name = next((name for name in (*ONE_NAMES, *LIST_NAMES) if name in line), None)
+    if name is None:
+        return _ids_of_documents(line)
+    return [line[name]] if name in ONE_NAMES and not isinstance(line[name], list) else line[name]
 
 
 def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
     """The ids of documents that stand beside their texts."""
-    found: list[Any] = next((line[name] for name in TEXT_NAMES if isinstance(line.get(name), list)), [])
-    ids = [next((one[name] for name in ID_NAMES if name in one), None) for one in found if isinstance(one, Mapping)]
-    return ids if ids and len(ids) == len(found) and all(map(is_id, ids)) else None
+    named = [
+        [next((one[name] for name in ID_NAMES if name in one), None) for one in found]
+        for _, found in _lists(line)
+        if all(isinstance(one, Mapping) for one in found)
+    ]
+    named = [ids for ids in named if all(map(is_id, ids))]
+    return named[0] if len(named) == 1 else None
+
+
+def _lists(line: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
+    """The lists beside the response, with their names; also those of the request."""
+    for name, one in line.items():
+        if name in ("response", "responses", *INLINE):
+            continue
+        if isinstance(one, list) and one:
+            yield name, one
+        elif isinstance(one, Mapping):
+            yield from _lists(one)
 
 
 def _response(line: Mapping[str, Any]) -> Any:
@@ -209,7 +240,7 @@ def _response(line: Mapping[str, Any]) -> Any:
     if isinstance(response, str) and JSON_TEXT.match(response):
         with suppress(ValueError, RecursionError):
             response = json.loads(response)
-    for name in ("body", "output", "result"):
+    for name in AROUND:
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):
             response = inner
@@ -238,13 +269,14 @@ def _is_document(item: Mapping[str, Any]) -> bool:
 
 def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]:
     """The index of each document, or its id, and its score."""
-    if isinstance(response, Mapping) and is_generation(response):
-        answers = find_answers(response)
+    response, is_bare = _only_score(response), isinstance(response, list)
+    if _is_answer(response):
+        answers = _read_answers(response)
         _check_count(len(answers), names)
-        yield from ((index, log_odds(one.logprobs, one.token, is_top=True)) for index, one in answers.items())
+        yield from answers.items()
         return
     if isinstance(response, Mapping):
-        found = next((response[name] for name in (*LISTS, "scores") if name in response), None)
+        found = next((response[name] for name in (*LISTS, *SCORE_LISTS) if name in response), None)
         if found is None and isinstance(response.get("response"), list):  # Cloudflare calls the index an id
             found = [{**one, "index": one.get("id")} for one in response["response"] if isinstance(one, Mapping)]
         if not isinstance(found, list) and (text := _text(response)):
@@ -260,15 +292,13 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
     if not isinstance(response, list):
         raise ValueError("the response has no list of results; is it an error message? Ask again.")
     response = [one[0] if isinstance(one, list) and one and is_generation(one[0]) else one for one in response]  # TGI
-    if response and all(map(is_generation, response)):
-        answered = [find_answers(one) for one in response]
+    if response and all(isinstance(one, Mapping) and _is_answer(one) for one in response):
+        answered = [_read_answers(one) for one in response]
         if any(len(one) > 1 for one in answered):
             raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
-        scores: list[Any] = [
-            log_odds(one.logprobs, one.token, is_top=True) for found in answered for one in found.values()
-        ]
+        scores: list[Any] = [score for found in answered for score in found.values()]
     elif response and all(isinstance(one, (float, int)) and not isinstance(one, bool) for one in response):
-        if _is_permutation(response):
+        if is_bare and _is_permutation(response):
             raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
         scores = response
     elif response and all(isinstance(one, list) for one in response):
@@ -284,6 +314,47 @@ def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]
     yield from enumerate(scores)
 
 
+def _is_answer(response: Any) -> bool:
+    """Whether this is the answer of a language model, or a number that one wrote."""
+    return is_generation(response) or _written_score(response) is not None
+
+
+def _read_answers(response: Any) -> dict[int, Any]:
+    """The scores of the answers in a response, by the number of their prompt: log-odds, or the number in the text."""
+    written = _written_score(response)
+    try:
+        answers = find_answers(response) if is_generation(response) else {}
+    except ValueError:
+        if written is None:
+            raise
+        answers = {}
+    return {i: log_odds(one.logprobs, one.token, is_top=True) for i, one in answers.items()} or {0: written}
+
+
+def _written_score(response: Any) -> Any:
+    """A response that is a number, also as text or as ``{"score": number}`` in it; None for others."""
+    is_result = isinstance(response, Mapping) and not {*INDEXES, *SCORES, "label", "text"}.isdisjoint(response)
+    text = _text(response) if isinstance(response, Mapping) and not is_result else response
+    number = parse_number(_only_score(_parse_text(text)) if isinstance(text, str) else text)
+    return number if is_score(number) else None
+
+
+def _only_score(value: Any) -> Any:
+    """The number in ``{"score": number}``; other values unchanged."""
+    return (
+        next(iter(value.values()))
+        if isinstance(value, Mapping) and len(value) == 1 and {*value} <= {*SCORES}
+        else value
+    )
+
+
+def _parse_text(text: str) -> Any:
+    """The JSON in a text, which may stand in a block of Markdown; the text itself if it is none."""
+    with suppress(ValueError, RecursionError):
+        return json.loads(FENCE.sub("", text))
+    return text
+
+
 def _is_text(item: Any) -> bool:
     """Whether this is a text that a model generated, and no result with a score."""
     is_scored = isinstance(item, Mapping) and any(name in item for name in (*INDEXES, *SCORES, "label"))
@@ -293,7 +364,7 @@ def _is_text(item: Any) -> bool:
 def _no_logprobs(text: str) -> ValueError:
     return ValueError(
         f"the response is a text, {text[:40]!r}, without the log-probabilities of which the score is made. Ask for "
-        "them (logprobs=True, top_logprobs=20); where there are none, ask for an order, [2] > [1]."
+        "them (logprobs=True, top_logprobs=20); where there are none, ask for a number or an order, [2] > [1]."
     )
 
 
@@ -392,14 +463,20 @@ def _difference(probabilities: list[float], positive: int) -> float:
 # -- listwise -----------------------------------------------------------------------------------------------------
 
 
-def _find_order(response: Any) -> list[int] | str | None:
+def _find_order(response: Any, names: list[Any] | None) -> list[int] | str | None:
     """The order that a listwise reranker gave, as places from 0 or 1, or as its text; None if it is none."""
-    if isinstance(response, Mapping):
-        for name in ORDERS:
-            if isinstance(response.get(name), list):
-                return response[name]
-        response = _text(response)
-    return response if isinstance(response, str) and MARK.search(response) else None
+    text = _text(response) if isinstance(response, Mapping) else response
+    for one in (response, _parse_text(text) if isinstance(text, str) else None):
+        order = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else None
+        if isinstance(order, list):
+            return order
+        if isinstance(one, list) and isinstance(names, list) and _are_same_ids(one, names):
+            return [*map(names.index, one)]
+    return text if isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text)) else None
+
+
+def _are_same_ids(one: list[Any], other: list[Any]) -> bool:
+    return all(isinstance(doc, str) for doc in (*one, *other)) and sorted(one) == sorted(other)
 
 
 def _text(response: Mapping[str, Any]) -> Any:
@@ -429,6 +506,10 @@ def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:
     """The documents in their order, with −rank."""
     if isinstance(order, str):
         order = order.rpartition("</think>")[2]
+        if PLAIN_CHAIN.fullmatch(order):
+            if {*re.findall(r"\d+", order)} == {*map(str, names or [])}:
+                raise ValueError(f"the order {order[:60]!r} may be of doc_ids or of places. Give doc_ids as a list.")
+            order = re.sub(r"\d+", r"[\g<0>]", order)
         chains = CHAIN.findall(order)
         marks = MARK.findall(order)
         if len(chains) != 1 or len(MARK.findall(chains[0])) != len(marks):

@@ -11,14 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
+from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 
-#: The names of a document's id in an item of a list: those of columns, then those of services and libraries.
+#: The names of a list of ids, and of a document's id in an item of a list: those of columns, then those of services.
+LIST_NAMES = (*(f"{name}s" for name in DOC_NAMES if name != "doc"), "ids")
 ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key", "objectID", "file_id")
 SCORE_NAMES = (
-    *("score", "sim", "similarity", "relevance_score", "_score", "_relevance_score", "_rankingScore"),
-    "@search.rerankerScore",
-    "@search.score",
+    *Run.value_names,
+    *("_score", "_relevance_score", "_rankingScore", "@search.rerankerScore", "@search.score"),
 )
 #: Numbers of which the smallest is the best in every metric: LanceDB, turbopuffer, Weaviate.
 DISTANCE_NAMES = ("_distance", "$dist")
@@ -83,9 +84,10 @@ PLACES: tuple[ListPlace, ...] = (
 #: Where the answer to several queries has one list or response for each: msearch, Qdrant, Meilisearch, Milvus.
 BATCHES = ("responses", "result", "results", "data")
 #: Lists of ids that have the scores in a second list.
-PARALLEL = ("doc_ids", "ids", "docids", "docnos", "indices", "documents", "docs", "results", "retrieved", "ranking")
-#: Of these, those that may stand beside distances: those of Chroma, whose documents are texts.
-PARALLEL_IDS = PARALLEL[:5]
+PARALLEL_IDS = (*LIST_NAMES, "indices", "retrieved_ids")  # also beside distances: of Chroma documents are texts
+PARALLEL = (*PARALLEL_IDS, "documents", "docs", "results", "retrieved", "ranking")
+#: What the second list is called.
+PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores")
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
 NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob|bm25")
 #: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids, answer_pids of LoTTE; not of texts,
@@ -106,12 +108,13 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     >>> find_list({"ids": [["d2", "d1"]], "distances": [[0.25, 0.5]]})
     ([{'id': 'd2', '_distance': 0.25}, {'id': 'd1', '_distance': 0.5}], True)
     """
-    lists = {name: _of_one(given.get(name)) for name in (*PARALLEL, "scores", "distances")}
+    lists = {name: _of_one(given.get(name)) for name in (*PARALLEL, *PARALLEL_SCORES, "distances")}
+    scores = next((lists[name] for name in PARALLEL_SCORES if isinstance(lists[name], (list, tuple))), None)
     ids = next(
         (name for name in PARALLEL if isinstance(lists[name], (list, tuple)) and all(map(is_id, lists[name]))), ""
     )
-    if ids and isinstance(lists["scores"], (list, tuple)):
-        return list(zip(lists[ids], lists["scores"], strict=False)), False
+    if ids and scores is not None:
+        return list(zip(lists[ids], scores, strict=False)), False
     if ids in PARALLEL_IDS and isinstance(lists["distances"], (list, tuple)):
         pairs = zip(lists[ids], lists["distances"], strict=False)
         return [{"id": doc, DISTANCE_NAMES[0]: distance} for doc, distance in pairs], True
@@ -125,13 +128,18 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
             return [place.read_item(item) for item in value] if place.read_item else value, place.is_ordered
     if ids in PARALLEL_IDS and given.keys() <= {ids, *QUERY_ID_NAMES, *QUERY_NAMES, *TEXT_NAMES}:
         return lists[ids], False
-    named = [one for one in given.values() if isinstance(one, list) and one and all(map(_is_scored, one))]
-    return (named[0], True) if len(named) == 1 and any(is_id(given.get(name)) for name in QUERY_ID_NAMES) else None
+    if not any(is_id(given.get(name)) for name in QUERY_ID_NAMES):
+        return None
+    lists_of_items = [one for one in given.values() if isinstance(one, list) and one]
+    for known in (SCORE_NAMES, LABEL_NAMES):
+        if named := [one for one in lists_of_items if all(_has_number(item, known) for item in one)]:
+            return (named[0], True) if len(named) == 1 else None
+    return None
 
 
-def _is_scored(item: Any) -> bool:
-    """Whether an item of a list has an id and a score."""
-    return isinstance(item, Mapping) and all(any(name in item for name in names) for names in (ID_NAMES, SCORE_NAMES))
+def _has_number(item: Any, names: Sequence[str]) -> bool:
+    """Whether an item of a list has an id, and a number of one of the names."""
+    return isinstance(item, Mapping) and all(any(name in item for name in known) for known in (ID_NAMES, names))
 
 
 def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
@@ -141,6 +149,10 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
     ['d1']
     """
     lists = [one for name, one in given.items() if RELEVANT_NAME.match(str(name)) and isinstance(one, (list, tuple))]
+    if not lists and isinstance(given.get("output"), list):  # the answers of KILT, each with its evidence
+        parts = [one.get("provenance") or () for one in given["output"] if isinstance(one, Mapping)]
+        pages = [page for part in parts for page in part if isinstance(page, Mapping) and "wikipedia_id" in page]
+        lists = [pages] if not any("score" in page for page in pages) else []
     if len(lists) != 1 or not lists[0]:
         return None
     found = [
@@ -168,7 +180,7 @@ def check_lists(given: Mapping[Any, Any]) -> None:
     numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
     if ids is None or not numbers:
         return
-    name = next((one for one in ("scores", "distances") if one in numbers), None)
+    name = next((one for one in (*PARALLEL_SCORES, "distances") if one in numbers), None)
     if name is None or (name == "distances" and ids not in PARALLEL_IDS):
         raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
     if len(lists[ids]) != len(lists[name]):
@@ -191,7 +203,7 @@ def find_batch(given: Any) -> list[Any] | None:
     """
     if isinstance(given, Mapping):
         for ids in PARALLEL_IDS:
-            for numbers in ("distances", "scores"):
+            for numbers in ("distances", *PARALLEL_SCORES):
                 lists: list[Any] = [given.get(ids), given.get(numbers)]
                 if all(isinstance(one, (list, tuple)) and one and _is_all_lists(one) for one in lists):
                     if len(lists[0]) != len(lists[1]):

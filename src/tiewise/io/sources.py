@@ -55,7 +55,7 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
         if isinstance(run, dict) and all(issubclass(kind, Mapping) for kind in set(map(type, run.values()))):
             return DictRun(run, module)
         if hasattr(run, "__arrow_c_stream__"):
-            run = _columns_of_index(run)
+            run = _as_plain_frame(run)
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
         if isinstance(run, (str, os.PathLike)) and _is_file(run):  # a pipe can be read only once
@@ -145,7 +145,7 @@ def _convert(cls: type[AnyTable], given: Any, format: str | None, **kind: Any) -
         raise InputError(f"Found {swapped_message(cls)}")
     if isinstance(given, (str, os.PathLike)):
         return read_table(cls, given, format, hashed=not _is_file(given), **kind)
-    given = _columns_of_index(given)
+    given = _as_plain_frame(given)
     for matches, read in SHAPES:
         if matches(given):
             table: AnyTable = read(cls, given, **kind)
@@ -189,8 +189,13 @@ def _expected(cls: type[Table]) -> str:
     return "a run" if cls is Run else "qrels"
 
 
-def _columns_of_index(given: Any) -> Any:
-    """A frame or series of pandas with its index as columns, if it names queries or documents; others unchanged."""
+def _as_plain_frame(given: Any) -> Any:
+    """A frame or series of pandas with its index as columns, if it names queries or documents; others unchanged.
+
+    What a query of DuckDB found becomes an Arrow table.
+    """
+    if hasattr(given, "fetchnumpy"):
+        return (given.to_arrow_table if hasattr(given, "to_arrow_table") else given.fetch_arrow_table)()
     names = getattr(getattr(given, "index", None), "names", ())
     is_named = isinstance(names, Sequence) and any(name in (*QUERY_NAMES, *DOC_NAMES) for name in names)
     if not is_named or not hasattr(given, "reset_index"):
@@ -286,6 +291,7 @@ def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
         return cls.from_dict(rankings)
     if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
+        shards = ", or, of the lines of a file, io.StringIO" + shards
         raise InputError(
             f"A list of text ({list_examples(map(os.fspath, rows))}) is not {_expected(cls)}. Give one path{shards}."
         )

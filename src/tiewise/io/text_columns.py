@@ -208,7 +208,12 @@ def _has_index(rows: list[Row]) -> bool:
     """Whether all rows have a cell more than a header, and it counts up."""
     if len(rows) < 2 or any(len(row) != len(rows[0]) + 1 for row in rows[1:]) or not names_columns(rows[0]):
         return False
-    index = [row[0] for row in rows[1:]]
+    return _is_index(rows[1:])
+
+
+def _is_index(rows: list[Row]) -> bool:
+    """Whether the first cells of all rows count up."""
+    index = [row[0] for row in rows]
     return any(index == [str(start + place) for place in range(len(index))] for start in (0, 1))
 
 
@@ -245,7 +250,10 @@ def _order_of_names(cls: type[Table], names: list[str], rows: list[Row], separat
         found = ", ".join(map(repr, names))
         known_names = ", ".join(cls.value_names[:4])
         if any("dist" in name.lower() for name in names):
-            raise InputError(f"{where}: the header names no score, but {found}. Of a distance, the score is -distance.")
+            advice = _advice(cls, names).replace(" (in", " --distances (in").replace("')", "', distances=True)")
+            raise InputError(
+                f"{where}: the header names no score, but {found}. Of a distance, the score is -distance. {advice}"
+            )
         raise InputError(
             f"{where}: the header names no {cls.value_names[0]} ({known_names}), but {found}. {_advice(cls, names)}"
         )
@@ -385,6 +393,11 @@ def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
     return not (swapped and max(int(value) for value in values) > MAX_LABEL)
 
 
+def _has_rows_of_index(rows: list[Row]) -> bool:
+    """Whether the first column counts the rows, as of pandas, and those of a query, in the second, are contiguous."""
+    return _is_index(rows) and _is_contiguous(rows, 1)
+
+
 Arrangement = tuple[tuple[str, ...], Callable[[list[Row], Sequence[str]], bool]]
 
 #: Readings of rows without a header that no tool writes: if one of them fits, too, it is not known which is right.
@@ -407,6 +420,10 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
         (("query", "document", "score", "rank"), _fits_both),
         (("query", "", "document", "score"), _fits_constant_scores),
         (("query", "document", "score", ""), _fits_constant_scores),
+        (
+            ("", "query", "document", "score"),
+            lambda rows, roles: _has_rows_of_index(rows) and _fits_scores(rows, roles),
+        ),
         (("query", "", "document", "rank", "score"), _fits_both),
         (("query", "document", "rank", "score", ""), _fits_both),
         (("query", "", "document", "rank", "score", ""), _fits_trec),
@@ -417,6 +434,10 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
         (
             ("query", "", "document", "label"),
             lambda rows, roles: _is_constant(rows, roles) and _fits_labels(rows, roles),
+        ),
+        (
+            ("", "query", "document", "label"),
+            lambda rows, roles: _has_rows_of_index(rows) and _fits_labels(rows, roles),
         ),
     ),
 }

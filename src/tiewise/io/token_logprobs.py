@@ -90,6 +90,12 @@ def log_odds(logprobs: Any, token: str | None = None, *, is_top: bool = False) -
         if is_top and len(listed) > 1 and _word(max(tokens, key=itemgetter(1))[0]) in begun:
             yes, no = (max(found[word], min(listed)) for word in begun)
             return BoundedLogOdds(yes - no)
+        if is_top and not any(found[word] > -inf for word in begun):
+            shown = ", ".join(repr(text) for text, _ in tokens[:3])
+            raise ValueError(
+                f"the logprobs have neither yes nor no, but {shown}. Let the model answer yes or no; of other words, "
+                'give {"index": …, "logprobs": {"yes": …, "no": …}}.'
+            )
         missing = next(word for word in begun if found[word] == -inf)
         raise ValueError(
             f"the logprobs have no '{missing}'. Ask for more of them (top_logprobs), or restrict the answer to "
@@ -194,6 +200,11 @@ def _of_llama_cpp(tokens: Any) -> dict[int, Answer]:
     return {0: _of_list(tokens, "top_logprobs")}
 
 
+def _of_logprobs(tokens: Any) -> Answer:
+    """The list of Ollama, or the log-probabilities of the words as somebody wrote them."""
+    return Answer(None, tokens) if isinstance(tokens, Mapping) else _of_list(tokens, "top_logprobs")
+
+
 #: What tells the responses of language models apart, and what reads them.
 GENERATIONS: dict[str, Callable[[Any], dict[int, Answer]]] = {
     "choices": _of_choices,
@@ -202,5 +213,5 @@ GENERATIONS: dict[str, Callable[[Any], dict[int, Answer]]] = {
     "candidates": _of_gemini,
     "meta_info": _of_sglang,
     "output": _of_responses,
-    "logprobs": lambda tokens: {0: _of_list(tokens, "top_logprobs")},  # Ollama
+    "logprobs": lambda tokens: {0: _of_logprobs(tokens)},
 }
