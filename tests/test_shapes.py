@@ -714,7 +714,7 @@ def test_from_rankings() -> None:
         ({"q": {"a", "b"}}, "query 'q': a set has no order"),
         ({"q": iter(["a", "b"])}, "query 'q': a list_iterator can be read only once. Give a list"),
         ({"q": ([1, 2], [3, 4])}, "which one is the document"),
-        (["q1 Q0 d1 1 0.5 tag", "q1 Q0 d2 2 0.25 tag"], r"of the lines of a file, io\.StringIO"),
+        (["q1 Q0 d1 1 0.5 tag", "q1 Q0 d2 2 0.25 tag"], r"Of the lines of a file, give io\.StringIO"),
         ([{"qid": "q", "docno": "d", "distance": 0.5}], "Of distances, rename distance to score and add distances=True"),
         ({"q": "d1"}, "query 'q': a str is no ranking"),
         ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is no id. Give \(id, score\), or \(id, -distance\)"),

@@ -290,11 +290,11 @@ def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     if (rankings := read_ranked_rows(cls, rows)) is not None:
         return cls.from_dict(rankings)
     if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
+        found = f"A list of text ({list_examples(map(os.fspath, rows))}) is not {_expected(cls)}."
+        if any(len(os.fspath(row).split()) > 2 for row in rows):
+            raise InputError(f"{found} Of the lines of a file, give io.StringIO(text).")
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
-        shards = ", or, of the lines of a file, io.StringIO" + shards
-        raise InputError(
-            f"A list of text ({list_examples(map(os.fspath, rows))}) is not {_expected(cls)}. Give one path{shards}."
-        )
+        raise InputError(f"{found} Give one path{shards}.")
     try:
         return cls.from_rows(rows, **kind)
     except TypeError:  # its items are not rows
