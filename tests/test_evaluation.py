@@ -910,7 +910,7 @@ def test_labels_beyond_the_scale_are_an_error():
     ("name", "message"),
     [
         ("NDGC@10", "Unknown measure 'NDGC@10'. Did you mean 'nDCG@10'"),
-        ("runs/b", "'runs/b' is no measure, but looks like a path. Give several runs as {name: run}"),
+        ("runs/b", "'runs/b' is not a measure, but looks like a path. Give several runs as {name: run}"),
         ("b.trec", "looks like a path"),
         ("hit@10", "Did you mean 'Success@10'"),
         ("acc@10", "Did you mean 'Success@10'"),
@@ -948,7 +948,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ('AP(norm="min")', 'Use "all" or "cap"'),
         ("RBP(p=1)", "must lie above 0 and below 1"),
         ("P(rel=-1)@5", "P: rel=-1 is not possible. It must be 0 or more"),
-        ("RBP(p='x')", "no number"),
+        ("RBP(p='x')", "not a number"),
         ("P(rel=__import__('os'))", "Unknown measure|number, True, False or a quoted word"),
         ("", "empty"),
         ("nDCG@10)", "Unknown"),
