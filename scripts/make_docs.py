@@ -597,7 +597,7 @@ def api_page() -> str:
         parts += [
             f"## {title}\n",
             table(("name", ""), rows),
-            "\n\n".join(f"<!-- ::: {path} -->" for path in paths) + "\n",
+            f"<!-- ::: {' '.join(paths)} -->\n",
         ]
     return "\n".join(parts)
 

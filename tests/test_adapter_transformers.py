@@ -656,7 +656,7 @@ def test_invalid_batches(tokenizer):
 
 def test_labels_and_prompts_need_a_model_that_has_them(tokenizer, byte_tokenizer):
     for positive in (7, -1, 1.0, True):
-        with pytest.raises(tw.InputError, match=f"positive={positive} is not one of the model's labels: it has 2 labels"):
+        with pytest.raises(tw.InputError, match=f"positive={positive} is not one of the model's labels: it has 2"):
             high_precision(tiny.bert(tokenizer, labels=2), tokenizer, positive=positive)
     with pytest.raises(tw.InputError, match="positive=1 is not one of the model's labels: it has one label, 0"):
         high_precision(tiny.bert(tokenizer), tokenizer, positive=1)
