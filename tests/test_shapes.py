@@ -672,7 +672,7 @@ def test_from_rankings() -> None:
     assert run.to_dict() == RANKED
     assert tw.Run.from_rankings({1: [5, {7, 6}, 8]}).to_dict() == {"1": {"5": -1.0, "6": -2.0, "7": -2.0, "8": -4.0}}
     for given, message in {
-        "list": "no set of rankings",
+        "list": "not a set of rankings",
         "set": "a set has no order",
         "twice": "document 'a' appears twice",
         "dict": "a dict has no order",
