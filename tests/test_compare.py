@@ -778,7 +778,7 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     chance = tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
     assert "1.000 \\\\" in chance and "No difference from base is shown (paired t, p" in chance
     assert "dagger" not in chance and "approx" not in chance
-    for baselines, words in ((["x"], "none of the systems"), (["tied"], "those of differences from 'base'")):
+    for baselines, words in ((["x"], "not one of the systems"), (["tied"], "those of differences from 'base'")):
         with pytest.raises(tw.InputError, match=words):
             found.to_latex(baselines=baselines)
     with pytest.raises(tw.InputError, match="intervals='both'"):

@@ -927,7 +927,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ("nDCG@10@5", "one whole number"),
         ("P@0x10", "whole number"),
         ("nDCG@99999999999999999999", "whole number"),
-        ("rbp.p=", "no value for p"),
+        ("rbp.p=", "not a value for p"),
         ("nDCG@10,20", "'nDCG@10,20' names 2 measures: nDCG@10, nDCG@20. Give one of them"),
         ("nDCG,20", "Unknown measure '20'"),
         ("20", "Unknown measure '20'"),

@@ -183,7 +183,7 @@ def test_verdicts_and_what_to_choose(vectors):
     bound = f"−{-100 * found.difference('float32:int8').lower:.2f}"
     assert found.sentence.endswith(
         "Choose float32:int8: 25 bytes a vector instead of 96. It loses less than 12 points of nDCG@10, if "
-        f"anything (95% bound for all rows: {bound})."
+        f"any (95% bound for all rows: {bound})."
     )
     sure = compared(vectors, "binary", max_loss=0.001)
     assert sure.verdict("binary") == "loses" and sure.choice is None
