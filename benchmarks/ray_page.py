@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-__all__ = ["arithmetic", "figures"]
+__all__ = ["arithmetic"]
 
 QUERIES, JUDGED, DEPTH = 10_000, 100, 100_000  # a million judged pairs; a billion rows
 DOCUMENTS, DIMENSIONS, BYTES = 1_000_000_000, 1024, 2  # a billion vectors of float16
@@ -20,22 +20,6 @@ SHARDS, CORES, GPUS = 1000, 100, 8
 CORE_HOUR, GPU_HOUR = 0.05, 4.0  # dollars
 PAIR = 12  # bytes: a row of the qrels and a score
 DISK = 1e9  # bytes a second that a machine with a GPU reads
-
-
-def figures(folder: Path) -> str:
-    """The figures that the arithmetic uses."""
-    result = _ray(folder)
-    made = result["simulated"]
-    rows = [
-        ["reading and counting, a line, one core", f"{result['line_ns']:.0f} ns", "run"],
-        ["first pass, a judged pair", f"{_first_pass_bytes(result['runs']):.0f} bytes", "run"],
-        ["second pass, a judged pair in a shard", f"{made['bytes_a_pair']:.1f} bytes", "simulated"],
-        ["adding it to a sum, one core", f"{made['add_ns']:.0f} ns", "simulated"],
-        ["a sum of a million pairs, in memory", _bytes(made["sum_bytes"]), "simulated"],
-        ["judgments of a million pairs, sent once to each worker", _bytes(made["shared_bytes"]), "simulated"],
-        ["scoring and counting on an H200, 1,024 dimensions", f"{_scores_a_second(folder):.2g} scores a second", "run"],
-    ]
-    return _table(["what", "how much", "how it is known"], rows)
 
 
 def arithmetic(folder: Path) -> str:

@@ -376,8 +376,8 @@ def cli_page() -> str:
     rows = {name: command_rows(name, command) for name, command in commands.items()}
     shared = shared_rows([some for name, some in rows.items() if not is_protocol(name)])
     in_protocol = shared_rows([some for name, some in rows.items() if is_protocol(name)])
-    index = [(f"[`{name}`](#tiewise-{name})", summary) for name, summary in COMMANDS.items()]
-    parts = [MADE, CLI_HEAD, bullets(index), command_section("tiewise", app, ())]
+    index = " · ".join(f"[`{name}`](#tiewise-{name})" for name in COMMANDS)
+    parts = [MADE, CLI_HEAD, f"{index}\n", command_section("tiewise", app, ())]
     for name, command in commands.items():
         parts.append(command_section(f"tiewise {name}", command, in_protocol if is_protocol(name) else shared))
         if name == "protocol":
@@ -597,7 +597,7 @@ def api_page() -> str:
         parts += [
             f"## {title}\n",
             table(("name", ""), rows),
-            "\n\n".join(f"<!-- ::: {path} -->" for path in paths) + "\n",
+            f"<!-- ::: {' '.join(paths)} -->\n",
         ]
     return "\n".join(parts)
 
@@ -713,7 +713,6 @@ PARTS: dict[str, Callable[[], str]] = {
     "tool-rules": tool_rules,
     "causes": causes,
     "tool-definitions": tool_definitions,
-    "shards-figures": lambda: ray_page.figures(ROOT / "benchmarks/results"),
     "shards-arithmetic": lambda: ray_page.arithmetic(ROOT / "benchmarks/results"),
 }
 

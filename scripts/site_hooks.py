@@ -6,5 +6,10 @@ import re
 
 
 def on_page_markdown(markdown: str, **context: object) -> str:
-    """The page with directives of mkdocstrings in place of comments."""
-    return re.sub(r"^<!-- (::: [\w.]+) -->$", r"\1", markdown, flags=re.MULTILINE)
+    """The page with a directive of mkdocstrings for each name in a comment."""
+    return re.sub(r"^<!-- ::: (.+) -->$", lambda found: directives(found[1].split()), markdown, flags=re.MULTILINE)
+
+
+def directives(names: list[str]) -> str:
+    """What mkdocstrings reads for some names."""
+    return "\n\n".join(f"::: {name}" for name in names)

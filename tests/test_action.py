@@ -56,6 +56,7 @@ def test_tables_go_to_the_jobs_page_and_a_page_is_written(folder: Path) -> None:
     done, summary = run_step(folder, qrels="qrels.txt", runs="main run.trec\n\n  \nnew.trec\n", baseline="main run")
     assert done.returncode == 0, done.stderr
     assert summary.count("nDCG@10") >= 2 and "| new" in summary and "main run" in summary
+    assert "\n\nnDCG@10 · new (A) against main run (B)" in summary  # a paragraph of its own
     assert "<html" in (folder / "tiewise.html").read_text(encoding="utf-8")
 
 
@@ -70,6 +71,10 @@ def test_a_condition_fails_the_job_after_everything_is_written(folder: Path, gat
     done, summary = run_step(folder, qrels="qrels.txt", runs="main run.trec\nnew.trec", **gate)
     assert done.returncode == 3 and "check failed" in done.stderr
     assert "nDCG@10" in summary and (folder / "tiewise.html").exists()
+    failed = [line for line in done.stderr.splitlines() if "check failed" in line]
+    assert [line for line in summary.splitlines() if "check failed" in line] == [
+        f"`{line.removeprefix('tiewise: ')}`" for line in failed
+    ]
 
 
 def test_options_and_bad_input(folder: Path) -> None:

@@ -744,7 +744,7 @@ def test_cutoff_below_one(name):
 
 
 def test_measures_must_be_a_list():
-    for measures, match in (("nDCG", r"such as \['nDCG'\]"), ([["nDCG@10"]], "is no measure")):
+    for measures, match in (("nDCG", r"such as \['nDCG'\]"), ([["nDCG@10"]], "is not a measure")):
         with pytest.raises(tw.MeasureError, match=match):
             ours.calc_aggregate(measures, {"q": {"a": 1}}, {"q": {"a": 1.0}})
 

@@ -199,7 +199,7 @@ def test_relevance_of_several_labels(cross_encoder):
     model = cross_encoder(labels=3)
     with pytest.raises(tw.InputError, match=r"the labels .*'LABEL_2'.*Say which one means relevant"):
         high_precision(model).relevance(PAIRS)
-    with pytest.raises(tw.InputError, match="positive=3 is none of the model's labels: it has 3 labels, 0 to 2"):
+    with pytest.raises(tw.InputError, match="positive=3 is not one of the model's labels: it has 3 labels, 0 to 2"):
         high_precision(model, positive=3)
     view = high_precision(model, positive="LABEL_0")
     logits = torch.as_tensor(view.predict(PAIRS)).double()  # the library's usual activation is none
@@ -218,7 +218,7 @@ def test_relevance_of_several_labels(cross_encoder):
     assert order(one.relevance(PAIRS)) != order(high_precision(cross_encoder(labels=2)).relevance(PAIRS))
     single = high_precision(cross_encoder())
     assert np.array_equal(single.relevance(PAIRS), single.predict(PAIRS))
-    with pytest.raises(tw.InputError, match="positive=1 is none of the model's labels: it has one label, 0"):
+    with pytest.raises(tw.InputError, match="positive=1 is not one of the model's labels: it has one label, 0"):
         high_precision(cross_encoder(), positive=1)
 
 

@@ -656,9 +656,9 @@ def test_invalid_batches(tokenizer):
 
 def test_labels_and_prompts_need_a_model_that_has_them(tokenizer, byte_tokenizer):
     for positive in (7, -1, 1.0, True):
-        with pytest.raises(tw.InputError, match=f"positive={positive} is none of the model's labels: it has 2 labels"):
+        with pytest.raises(tw.InputError, match=f"positive={positive} is not one of the model's labels: it has 2"):
             high_precision(tiny.bert(tokenizer, labels=2), tokenizer, positive=positive)
-    with pytest.raises(tw.InputError, match="positive=1 is none of the model's labels: it has one label, 0"):
+    with pytest.raises(tw.InputError, match="positive=1 is not one of the model's labels: it has one label, 0"):
         high_precision(tiny.bert(tokenizer), tokenizer, positive=1)
     with pytest.raises(tw.InputError, match="Qwen3ForCausalLM answers yes or no, and has no labels"):
         high_precision(tiny.qwen(byte_tokenizer), byte_tokenizer, positive=1)

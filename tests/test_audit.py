@@ -350,7 +350,7 @@ def test_scores_with_equal_float32_are_not_called_low_precision(near):
     found = tw.audit(run_of(scores))
     assert found.grid in ("integer", "float8_e5m2") and not grid_of(scores).is_significant
     assert (found.grade, found.remedy, grid_of(scores).quantization) == ("none", None, None)
-    assert "so few distinct float32 numbers are no evidence" in found.grid_evidence
+    assert "so few distinct float32 numbers are not evidence" in found.grid_evidence
     tied = tw.audit(run_of(np.repeat(scores, 2)))
     assert tied.cause == "unclear"
 
@@ -367,13 +367,13 @@ def test_a_softmax_may_give_different_scores_for_equal_differences_of_logits():
 def test_evidence_for_a_grid():
     scores = cast(random(9), "bfloat16")
     found = grid_of(scores)
-    assert found.is_significant and "only one in 65,536 is such a number: this is no coincidence" in found.evidence
+    assert found.is_significant and "only one in 65,536 is such a number: this is not a coincidence" in found.evidence
     assert found.log10_p_value == pytest.approx(
         -16 * np.log10(2) * np.count_nonzero(np.unique(cast(random(9), "bfloat16")))
     )
     few = grid_of(np.array([0.5, 0.25, 0.75]))
     assert few.name == "float8_e5m2" and not few.is_significant and few.precision is None
-    assert "no evidence" in few.evidence
+    assert "not evidence" in few.evidence
 
 
 def test_few_decimals_of_large_float32_are_no_evidence():

@@ -325,7 +325,7 @@ def test_errors_name_the_run(tiewise, folder):
     [
         ("tied.trec", "between two systems or more; 1 was given"),
         ("tied.trec nowhere.trec", "nowhere.trec: there is no such file"),
-        ("tied.trec second.trec --baseline third", "The baseline 'third' is none of the systems: 'tied', 'second'"),
+        ("tied.trec second.trec --baseline third", "The baseline 'third' is not one of the systems: 'tied', 'second'"),
         ("tied.trec second.trec -m RBO", "compares two rankings"),
         ("tied.trec second.trec --orders both", "'both' is not one of 'independent', 'per-query', 'shared'"),
         ("tied.trec second.trec --test u", "'u' is not one of 'max-t', 'tukey'"),

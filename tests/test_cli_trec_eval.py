@@ -486,7 +486,7 @@ def test_the_run_id_is_the_tag_of_the_last_line(tiewise, tmp_path):
         (["-m", "P.0"], "a cutoff is a whole number from 1 on"),
         (["-m", "P.5,5"], "a number is given twice"),
         (["-m", "utility.1,2"], "give 4 numbers, not 2"),
-        (["-m", "ndcg.x=1"], "'x=1' is no parameter. Write ndcg.1=5,2=9"),
+        (["-m", "ndcg.x=1"], "'x=1' is not a parameter. Write ndcg.1=5,2=9"),
         (["-m", "map.5"], "map takes no parameters"),
         (["-m", "relstring.x"], "give the number of documents"),
         (["-M", "-1"], "x>=0"),

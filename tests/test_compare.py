@@ -740,7 +740,7 @@ def test_verdicts():
     ) in open_.verdict
     # one query
     alone = compared({"q": {"a": 1}}, {"q": first}, {"q": second}, "RR").pair("A", "B")
-    assert alone.answers == Answers("yes", "unknown") and "One query is no evidence" in alone.verdict
+    assert alone.answers == Answers("yes", "unknown") and "One query says nothing" in alone.verdict
     assert not any("decide" in one.verdict for one in (level, pair, firm, open_, alone))
 
 
@@ -778,7 +778,7 @@ def test_latex_marks_what_differs_significantly_from_a_baseline():
     chance = tw.compare(few, two, "RR").to_latex()  # the first of two is the baseline
     assert "1.000 \\\\" in chance and "No difference from base is shown (paired t, p" in chance
     assert "dagger" not in chance and "approx" not in chance
-    for baselines, words in ((["x"], "none of the systems"), (["tied"], "those of differences from 'base'")):
+    for baselines, words in ((["x"], "not one of the systems"), (["tied"], "those of differences from 'base'")):
         with pytest.raises(tw.InputError, match=words):
             found.to_latex(baselines=baselines)
     with pytest.raises(tw.InputError, match="intervals='both'"):
@@ -930,7 +930,7 @@ def test_a_run_given_twice_is_named():
         ({"runs": "a.trec", "measures": "b.trec"}, "Give the runs as {name: run}, not as a str"),
         ({"runs": {1: TIED, "1": SECOND}}, "Two of the systems are called '1'"),
         ({"runs": {"A": TIED, "B": {"q1": {"a": "high"}}}}, "Run 'B': "),
-        ({"baseline": "C"}, "The baseline 'C' is none of the systems"),
+        ({"baseline": "C"}, "The baseline 'C' is not one of the systems"),
         ({"orders": "same"}, "Unknown orders 'same'. Use 'independent', 'per-query' or 'shared'"),
         ({"test": "z"}, "Unknown test 'z'"),
         ({"confidence": 95}, "confidence lies between 0 and 0.999"),
@@ -1048,7 +1048,7 @@ def test_one_query_has_no_interval():
     for test in ("max-t", "tukey"):
         pair = compared(judged, {"q": TIED["q1"]}, {"q": SECOND["q1"]}, "RR", test=test, complete=True).pair("A", "B")
         assert (pair.ci, pair.ci_order, pair.effect, pair.p_value) == (None, None, None, 1)
-        assert "One query is no evidence about other queries." in pair.verdict
+        assert "One query says nothing about other queries." in pair.verdict
 
 
 def test_names_of_systems_may_be_numbers():

@@ -205,7 +205,7 @@ def test_bad_numbers_in_a_dict(table, message):
 def test_from_dict_takes_mappings_alone():
     with pytest.raises(InputError, match="The run has a list for query 'q'"):
         Run.from_dict({"q": ["d"]})
-    with pytest.raises(InputError, match="query 'q': a str is no ranking"):
+    with pytest.raises(InputError, match="query 'q': a str is not a ranking"):
         as_run({"q": "d"})
 
 

@@ -565,7 +565,7 @@ LONG = "9" * 5000
     [
         ("evaluate qrels run -m \udc80", "Unknown measure '\\udc80'"),
         ("evaluate qrels run -m AP(\udc80=1)", "Unknown measure 'AP(\\udc80=1)'"),
-        ("evaluate qrels run -m rbp.p=\udc80", "'\\udc80' is no value for p"),
+        ("evaluate qrels run -m rbp.p=\udc80", "'\\udc80' is not a value for p"),
         ("measures \udc80", "Unknown measure '\\udc80'"),
         (f"evaluate qrels run -m ndcg_at_{LONG}", "Unknown measure"),
         (f"evaluate qrels run -m map-l{LONG}", "Unknown measure"),

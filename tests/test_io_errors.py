@@ -345,7 +345,7 @@ def test_an_extra_that_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> N
         ('{"q": {"d": 1}}\n{"r": {}}', "run:2: a second JSON value. Expected one object, {query: {document: number}}."),
         ("{'q': {'d': 1}}", "run:1:2: is not JSON: Expecting property name enclosed in double quotes."),
         ("[1, 2]", "run: is a JSON list. Expected {query: {document: number}}."),
-        ('{"q": "d"}', "run: query 'q': a str is no ranking. Give {document: score}."),
+        ('{"q": "d"}', "run: query 'q': a str is not a ranking. Give {document: score}."),
         ('{"q": {"d": null}}', "run: query 'q', document 'd': score None is not a number."),
         ('{"q": {"d": "high"}}', "run: query 'q', document 'd': score 'high' is not a number."),
         ('{"q": {"d": NaN}}', "run: score 'nan' for query 'q', document 'd'. "

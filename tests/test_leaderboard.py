@@ -420,6 +420,13 @@ def test_the_command_prints_what_the_function_returns(tiewise, folder):
     assert narrow == ("system", "rank_queries_low", "rank_queries_high")
 
 
+def test_files_that_describe_the_data_are_no_systems(tiewise, folder):
+    before = tiewise("leaderboard", "all", "-m", "RR").out
+    for name in ("all/README.md", "all/c1/README.md", "all/c1/LICENSE", "all/c1/readme.txt", "all/c1/.hidden"):
+        (folder / name).write_text("# What this is\n")
+    assert tiewise("leaderboard", "all", "-m", "RR").out == before
+
+
 def test_a_folder_that_cannot_be_used_is_one_message(tiewise, folder):
     root = folder / "all"
 

@@ -432,7 +432,7 @@ def test_differences_that_are_rounding_are_none():
     ("changed", "message"),
     [
         ({"path": "report.pdf"}, "End the name in .html"),
-        ({"reference": "nobody"}, "none of the runs"),
+        ({"reference": "nobody"}, "not one of the runs"),
         ({"seed": -1}, "seed is a whole number"),
         ({"seed": "one"}, "seed is a whole number"),
         ({"orders": "same"}, "Unknown orders 'same'"),  # also of one run, which is compared with none

@@ -183,7 +183,7 @@ def test_verdicts_and_what_to_choose(vectors):
     bound = f"−{-100 * found.difference('float32:int8').lower:.2f}"
     assert found.sentence.endswith(
         "Choose float32:int8: 25 bytes a vector instead of 96. It loses less than 12 points of nDCG@10, if "
-        f"anything (95% bound for all rows: {bound})."
+        f"any (95% bound for all rows: {bound})."
     )
     sure = compared(vectors, "binary", max_loss=0.001)
     assert sure.verdict("binary") == "loses" and sure.choice is None
@@ -227,7 +227,7 @@ def test_a_row_that_gains_loses_nothing_in_the_sentence():
     good = {query: {"a": 2.0, "b": 1.0} for query in many}
     rows = {"first": tw.Row(good, bytes=2), "same": tw.Row(good, bytes=1)}
     found = tw.protocol(many, rows, "RR", complete=True, max_loss=0.01)
-    assert "instead of 2. It loses less than 1 point of RR, if anything (95% bound for all rows: −" in found.sentence
+    assert "instead of 2. It loses less than 1 point of RR, if any (95% bound for all rows: −" in found.sentence
 
 
 def test_of_equally_small_vectors_those_with_the_highest_lower_bound_are_chosen():
@@ -390,7 +390,7 @@ def test_the_table_of_a_paper(vectors):
     [
         ({}, {}, "Give the rows as"),
         ([FLOAT32], {}, "Give the rows as"),
-        (RUNS, {"reference": "fp32"}, "The reference 'fp32' is none of the rows"),
+        (RUNS, {"reference": "fp32"}, "The reference 'fp32' is not one of the rows"),
         (RUNS, {"max_loss": 0}, "max_loss=0 is not possible"),
         (RUNS, {"max_loss": "1%"}, "max_loss='1%' is not possible. Give a number above 0; one point is 0.01."),
         (RUNS, {"max_loss": 1}, "max_loss=1 is all that nDCG@10 can lose. Give a fraction: 0.01 is one point."),
@@ -466,7 +466,7 @@ def test_a_section_of_the_page(tiewise, vectors, folder):
     tw.write_page(qrels, {"run": run}, folder / "runs.html", "RR", protocol=tw.protocol(QRELS, RUNS, complete=True))
     assert "bfloat16 + hps" in (folder / "runs.html").read_text(encoding="utf-8")
     for content, message in (
-        ("[]", "p.json: is no protocol: it has no list 'rows'"),
+        ("[]", "p.json: is not a protocol: it has no list 'rows'"),
         ('{"rows": [{}, {}]}', "row 0 has no text 'row'"),
         ("{", "p.json: is not JSON"),
     ):

@@ -423,7 +423,7 @@ def test_errors_of_models(models, data, tmp_path, capsys):
     words = ["--data", data, "-o", tmp_path / "out"]
     said = error_of(capsys, models / "plain", *words)
     assert said.startswith(f"{models}/plain: its kind cannot be told from BertModel. Say it: --kind bi-encoder or")
-    assert "--kind bert is none of bi-encoder, cross-encoder" in error_of(
+    assert "--kind bert is not one of bi-encoder, cross-encoder" in error_of(
         capsys, models / "plain", *words, "--kind", "bert"
     )
     assert "Unknown type 'float8'" in error_of(capsys, models / "bert", *words, "--dtype", "float8")
@@ -585,7 +585,7 @@ def test_a_configuration(models, data, tmp_path, capsys):
     capsys.readouterr()
     (tmp_path / "out/data/static/protocol.json").write_text("{}")
     assert status_of(one) == 2
-    assert "static/protocol.json: is no result of this version. Delete it, or run" in capsys.readouterr().err
+    assert "static/protocol.json: is not a result of this version. Delete it, or run" in capsys.readouterr().err
     path.write_text(path.read_text().replace("kind", "sort"))
     assert error_of(capsys, "--config", path, "-o", tmp_path / "out").startswith(
         f"{path}: [[model]] has no key 'sort'. Known are: name, revision, kind"

@@ -284,7 +284,7 @@ def test_no_query_or_document_in_common(tmp_path):
     for options in ({"missing": "no"}, {"oblivious": "no"}, {"depth": 0}, {"score_dtype": "float12"}):
         with pytest.raises(InputError):
             sharded.evaluate({"q3": {"d1": 1}}, files, **options)
-    with pytest.raises(InputError, match="no list of shards"):
+    with pytest.raises(InputError, match="not a list of shards"):
         sharded.evaluate({"q3": {"d1": 1}}, 3)
 
 

@@ -443,7 +443,7 @@ def test_few_documents_in_the_same_order_say_nothing_of_other_queries():
 def test_scores_that_do_not_rise_with_the_others_are_no_rerun():
     _, score = system(1)
     for other in (lists(-again(score, 0.01, 1)), lists(np.zeros_like(score))):
-        with pytest.raises(tw.InputError, match="do not rise with those of the first, so it is no rerun"):
+        with pytest.raises(tw.InputError, match="do not rise with those of the first, so it is not a rerun"):
             tw.score_noise(lists(score), other)
 
 

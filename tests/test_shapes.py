@@ -370,7 +370,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"q": [{"id": "a", "vector_distance": 0.5}]}', "has a vector_distance, which may be a score, too"),
         ('{"q": {"hits": [{"document": {"id": "a"}, "text_match": 7}]}}', "document 'a' has no score. It has: 'document', 'text_match'"),
         ('{"q": [{"id": "a", "bm25": -3.5}]}', "document 'a' has no score. It has: 'id', 'bm25'"),
-        ('{"q": [{"docid": "a", "label": 1}]}', "document 'a' has no score. It has: 'docid', 'label'. Judgments are no run."),
+        ('{"q": [{"docid": "a", "label": 1}]}', "document 'a' has no score. It has: 'docid', 'label'. Judgments are not a run."),
         ('{"q": {"result": [{"id": 1, "score": 0.1}, {"id": 2, "score": 0.8}]}}', "or these are distances"),  # Qdrant, Euclid
         ('{"q": {"matches": [{"id": "a", "score": 0.1}, {"id": "b", "score": 0.8}]}}', "or these are distances"),  # Pinecone
         ('{"q": [["a", 0.1], ["b", 0.2], ["c", 0.3], ["d", 0.4]]}', "file: The scores of all lists rise, as distances do"),
@@ -390,7 +390,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"relevant_docs": {"q": ["d"]}, "queries": {"q": "?"}}', "file: looks like qrels (relevant_docs)"),
         ('{"q": ["a", "b", "a"]}', "query 'q': document 'a' appears twice"),
         (FRAME.assign(rank=[[], 2, 3, 4, 5]).to_json(orient="records"), "file: row 0: rank [] is not a number."),
-        ('{"columns": ["qid", "docno", "score"], "data": [["q", "a", 0, 5]]}', "file: ['q', 'a', 0, 5] is no row of the 3 columns 'qid', 'docno', 'score'."),
+        ('{"columns": ["qid", "docno", "score"], "data": [["q", "a", 0, 5]]}', "file: ['q', 'a', 0, 5] is not a row of the 3 columns 'qid', 'docno', 'score'."),
     ],
 )  # fmt: skip
 def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -696,7 +696,7 @@ def test_from_rankings() -> None:
     assert run.to_dict() == RANKED
     assert tw.Run.from_rankings({1: [5, {7, 6}, 8]}).to_dict() == {"1": {"5": -1.0, "6": -2.0, "7": -2.0, "8": -4.0}}
     for given, message in {
-        "list": "no set of rankings",
+        "list": "not a set of rankings",
         "set": "a set has no order",
         "twice": "document 'a' appears twice",
         "dict": "a dict has no order",
@@ -716,11 +716,11 @@ def test_from_rankings() -> None:
         ({"q": ([1, 2], [3, 4])}, "which one is the document"),
         (["q1 Q0 d1 1 0.5 tag", "q1 Q0 d2 2 0.25 tag"], r"Of the lines of a file, give io\.StringIO"),
         ([{"qid": "q", "docno": "d", "distance": 0.5}], "Of distances, rename distance to score and add distances=True"),
-        ({"q": "d1"}, "query 'q': a str is no ranking"),
-        ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is no id. Give \(id, score\), or \(id, -distance\)"),
+        ({"q": "d1"}, "query 'q': a str is not a ranking"),
+        ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is not an id. Give \(id, score\), or \(id, -distance\)"),
         ({"q": {"search_results": [{"id": i} for i in range(999)]}}, r"^.{0,160} Write a list of results as {query: \[{\"id\": …, \"score\": …}, …\]}\.$"),
         ((np.array([[0.5, 0.25]]), np.array([[1, 0]])), r"tw.Run.from_neighbors\(scores, ids\)"),  # of faiss
-        ({"q": ["a", 1.5]}, "query 'q': 1.5 is no id, where others are"),
+        ({"q": ["a", 1.5]}, "query 'q': 1.5 is not an id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
         ([("q", "d", 1, 0.5), ("q", "e", 2, 0.25)], "The rows have 4 values"),

@@ -150,7 +150,7 @@ class Evaluator:
         measures = list(measures)
         for given in measures:
             if not isinstance(given, Hashable):
-                raise MeasureError(f"{given!r} is no measure. Give names, or measures of ir_measures.")
+                raise MeasureError(f"{given!r} is not a measure. Give names, or measures of ir_measures.")
         check_value(value)
         self._value, self.measures = value, list(dict.fromkeys(measures))
         self._ours: dict[Any, ToolMeasure] = {}

@@ -230,5 +230,5 @@ def resolve_label(positive: int | str | None, labels: int, names: Mapping[Any, A
         return numbers[0]
     if isinstance(positive, bool) or not isinstance(positive, Integral) or not 0 <= positive < labels:
         labels_text = "one label, 0" if labels == 1 else f"{labels} labels, 0 to {labels - 1}"
-        raise InputError(f"positive={positive!r} is none of the model's labels: it has {labels_text}.")
+        raise InputError(f"positive={positive!r} is not one of the model's labels: it has {labels_text}.")
     return int(positive)

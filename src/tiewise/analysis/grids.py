@@ -16,7 +16,7 @@ from tiewise.data.columns import Floats
 
 __all__ = ["FLOAT32", "GRIDS", "LOW_PRECISION", "Grid", "find_grid", "find_printings", "nearest_float32"]
 
-MIN_DISTINCT = 10  # fewer distinct scores are no evidence: they may have been chosen by hand
+MIN_DISTINCT = 10  # fewer distinct scores are not evidence: they may have been chosen by hand
 SAMPLE_SIZE = 1000  # scores that are tested before all scores are: most hypotheses fail on them
 BLOCK_SIZE = 2**16  # scores that are tested at a time
 

@@ -41,7 +41,7 @@ def leaderboard_section(found: Leaderboard, view: View) -> Section:
 
 
 def _system_table(found: Leaderboard, view: View) -> Table:
-    numbers, ranks = view.numbers, f"{format_level(found.confidence)} of ranks, other"
+    numbers, ranks = view.numbers, f"rank ({format_level(found.confidence)}) for other"
 
     def interval(other: str) -> Callable[[dict[str, Any]], str]:
         low, high = f"rank_{other}_low", f"rank_{other}_high"

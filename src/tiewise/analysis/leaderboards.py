@@ -57,7 +57,7 @@ def leaderboard(
     >>> found = leaderboard({"web": (qrels, {"A": good, "B": bad}), "news": (qrels, {"A": good, "B": bad})}, "RR")
     >>> print(found.to_text())
     RR · 2 collections · 2 systems
-                                 95% of ranks, other
+                                 rank (95%) for other
     rank  system   mean  borda   queries  collections
     1     A       1.000    2.0   1        1–2
     2     B        .500    0.0   2        1–2

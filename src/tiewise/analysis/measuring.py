@@ -1,6 +1,6 @@
 """`Evaluation`: a counted run under some options, from which any measure follows.
 
-Counting comes first and costs most. Measuring comes after it, as often as one likes: `evaluate` measures once, and
+Counting comes first and costs most. Measuring comes after it, as often as needed: `evaluate` measures once, and
 `Report.at`, `compare` and the HTML page measure the same counts again.
 """
 

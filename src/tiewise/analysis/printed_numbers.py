@@ -119,7 +119,7 @@ def _parse_number(text: Any, measure: Measure) -> Printed:
     if plain != str(text).strip() or (number > 1 and is_share):
         number, digits = number / 100, digits + 2
     if number < measure.limits[0] or (number > 1 and is_share):
-        raise InputError(f"{text} is no number of {measure}, even in per cent.")
+        raise InputError(f"{text} is not a value of {measure}, even in per cent.")
     return Printed(str(text), float(number), digits)
 
 

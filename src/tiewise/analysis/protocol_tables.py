@@ -271,7 +271,7 @@ def _describe_choice(found: Protocol, numbers: NumberFormat) -> str:
         difference = found.difference(choice)
         size = f": {found.row(choice).bytes:,.0f} bytes a vector instead of {whole:,.0f}"
         bound = f"95% bound for all rows: {numbers.signed(difference.lower)}"
-        return f"Choose {choice}{size}. It loses less than {loss}{', if anything' * (difference.mean >= 0)} ({bound})."
+        return f"Choose {choice}{size}. It loses less than {loss}{', if any' * (difference.mean >= 0)} ({bound})."
     if not found._candidates:
         return f"Stay with {found.reference}: no row has smaller vectors."
     needed = queries_for_loss(found.max_loss, found._worst_loss(found.measures[0]))

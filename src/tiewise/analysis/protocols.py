@@ -102,7 +102,7 @@ def protocol(
     named = _resolve_rows(rows)
     first = next(iter(named)) if reference is None else identifier(reference, "row")
     if first not in named:
-        raise InputError(f"The reference '{first}' is none of the rows: {list_examples(named, 5)}.")
+        raise InputError(f"The reference '{first}' is not one of the rows: {list_examples(named, 5)}.")
     chosen = check_settings(measures, max_loss, worst)
     check_progress(progress)
     judged = None if qrels is None else as_qrels(qrels)

@@ -145,7 +145,7 @@ def reason_against(measure: Measure) -> str | None:
     True
     """
     if measure.judged_only:
-        return "with judged_only=True they are no part of the lists. `condensed` has the values without them."
+        return "with judged_only=True they are not part of the lists. `condensed` has the values without them."
     if any(type(measure) is type(one) for one in BOUNDED):
         return None
     if any(type(measure) is type(one) for one in NORMALIZED):

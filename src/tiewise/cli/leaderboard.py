@@ -23,6 +23,8 @@ EXAMPLES = (
     "tiewise leaderboard collections --format json",
 )
 DEFAULT_MEASURE = "nDCG@10"
+#: Neither collections nor runs, by the name before the first point: hidden files, and those that describe data.
+NOT_DATA = ("", "README", "LICENSE")
 
 
 @command("leaderboard", Inputs, Selection, Output, examples=EXAMPLES)
@@ -55,6 +57,7 @@ def leaderboard(
     """Rank systems by their mean over collections, and show the ranks that other queries or other collections allow.
 
     A file's name without suffixes is the name of its system, the same in every folder. A system may lack collections.
+    README and LICENSE are left out.
     """
     from tiewise.analysis.leaderboards import check_measure
 
@@ -104,7 +107,8 @@ def _is_qrels(path: Path) -> bool:
 
 
 def _visible(folder: Path) -> list[Path]:
-    return sorted(one for one in folder.iterdir() if not one.name.startswith("."))
+    """What is in a folder, but for hidden files and those that describe it."""
+    return sorted(one for one in folder.iterdir() if one.name.partition(".")[0].upper() not in NOT_DATA)
 
 
 def _read_groups(texts: Sequence[str]) -> Mapping[str, list[str]]:

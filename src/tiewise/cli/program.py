@@ -39,7 +39,7 @@ COMMANDS = {
     "protocol": "Compare precisions of a model: which can be afforded?",
     "report": "Write an HTML page that compares runs.",
     "break": "Break the ties of a run, at random or in a tool's order.",
-    "trec_eval": "Print what trec_eval 10 prints, or expectations in its place.",
+    "trec_eval": "Print what trec_eval 10 prints, or expectations instead.",
     "measures": "List the measures, or describe one.",
     "demo": "Show on one screen why ties matter.",
 }

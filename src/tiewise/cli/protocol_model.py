@@ -120,7 +120,7 @@ def _read_others(folder: Path, found: Mapping[str, Any]) -> dict[str, Any]:
             if path.parent.name not in found and kind(document) == wanted:
                 others[path.parent.name] = document
         except (ValueError, LookupError, TypeError):
-            raise InputError(f"{path}: is no result of this version. Delete it, or run its model again.") from None
+            raise InputError(f"{path}: is not a result of this version. Delete it, or run its model again.") from None
     return others
 
 

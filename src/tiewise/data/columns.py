@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 #: The option that gives the ids of rows, in Python and in the shell.
 ID_OPTIONS = {"query": "query_ids (--query-ids)", "document": "doc_ids (--doc-ids)"}
 
-MAX_ID = 64  # longer text is no id, if nothing says so
+MAX_ID = 64  # longer text is not an id, unless something says so
 MAX_PROBLEMS = 10  # problems that an error lists
 
 # glibc returns an array to the system when it is freed, unless a larger one (below 32 MiB) was freed before. So

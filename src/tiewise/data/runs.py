@@ -121,7 +121,7 @@ class Run(Table):
         {'q': {'d2': -1.0, 'd1': -2.0, 'd3': -2.0, 'd4': -4.0}}
         """
         if not isinstance(rankings, Mapping):
-            raise InputError(f"A {type(rankings).__name__} is no set of rankings. Give {{query: [document, …]}}.")
+            raise InputError(f"A {type(rankings).__name__} is not a set of rankings. Give {{query: [document, …]}}.")
         table = {}
         for query, ranking in rankings.items():
             if isinstance(ranking, (str, bytes, AbstractSet, Mapping)) or not isinstance(ranking, Iterable):

@@ -93,7 +93,7 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         if relevant is not None and cls is not Run:
             return dict.fromkeys(relevant, 1)
         if located is None and relevant is not None:
-            raise ValueError("has relevant documents, but no ranking. Judgments are no run.")
+            raise ValueError("has relevant documents, but no ranking. Judgments are not a run.")
         if located is None:
             return given
         check_lists(given)
@@ -110,7 +110,7 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         raise ValueError(f"a {type(given).__name__} can be read only once. Give a list.")
     is_array = isinstance(given, np.ndarray) or (hasattr(given, "tolist") and hasattr(given, "dim"))  # of torch
     if not isinstance(given, (list, tuple)) and not is_array:
-        raise ValueError(f"a {type(given).__name__} is no ranking. Give {{document: {cls.value_names[0]}}}.")
+        raise ValueError(f"a {type(given).__name__} is not a ranking. Give {{document: {cls.value_names[0]}}}.")
     items: list[Any] = given.tolist() if is_array else list(given)
     if isinstance(given, tuple) and len(items) == 2 and (pairs := _pair(*items)):
         items = pairs
@@ -120,7 +120,7 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         read = [(doc, -float(rank) if cls is Run else 1, "") for rank, doc in enumerate(items, 1)]
     else:
         if mixed := [item for item in items if not is_id(item)] if any(map(is_id, items)) else []:
-            raise ValueError(f"{_shorten(mixed[0])} is no id, where others are.")
+            raise ValueError(f"{_shorten(mixed[0])} is not an id, where others are.")
         _check_one_query(items)
         read = [_read_item(cls, item, rank, metric) for rank, item in enumerate(items, 1)]
     docs = {doc: number for doc, number, _ in read}
@@ -169,7 +169,7 @@ def _read_item(cls: type[Table], item: Any, rank: int, metric: str) -> tuple[Any
         return second, first * _sign(metric), f"{number} before it"
     if is_score(second) and not is_score(first):  # of LangChain, for which some stores give distances
         raise ValueError(
-            f"{_shorten(item)}: a {type(first).__name__} is no id. Give (id, {number}), or (id, -distance)."
+            f"{_shorten(item)}: a {type(first).__name__} is not an id. Give (id, {number}), or (id, -distance)."
         )
     raise ValueError(f"{_shorten(item)}: which one is the document? Give {{document: {number}}}.")
 
@@ -216,7 +216,7 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
             "format='rankings:l2')."
         )
     if cls is Run and any(name in item for name in LABEL_NAMES):
-        raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are no run.")
+        raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are not a run.")
     if cls is Run and is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
     if cls is Run and not any(NUMBER_NAME.search(str(name)) for name in item):
@@ -279,7 +279,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
     if isinstance(names, list) and isinstance(data, list):  # pandas, orient="split"
         bad = next((row for row in data if not isinstance(row, list) or len(row) != len(names)), None)
         if bad is not None:
-            raise InputError(f"{_shorten(bad)} is no row of the {len(names)} columns {_list_names(names)}.")
+            raise InputError(f"{_shorten(bad)} is not a row of the {len(names)} columns {_list_names(names)}.")
         return [dict(zip(names, row, strict=True)) for row in data]
     if not 3 <= len(table) <= 100 or None in row_names(cls, table):
         return None
@@ -293,7 +293,7 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
 
 
 def _steps(values: list[Any]) -> list[tuple[Any, Any]]:
-    """Each number and the next one; what is no number is reported later."""
+    """Each number and the next one; what is not a number is reported later."""
     return list(pairwise(values)) if all(map(is_score, values)) else []
 
 

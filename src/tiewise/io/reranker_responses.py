@@ -147,7 +147,7 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
             raise ValueError(f"a result has index {index}, but there are {len(names)} doc_ids. Give all, in order.")
         doc = index if isinstance(index, str) else str(index) if names is None else names[index]
         if names is not None and doc not in names:
-            raise ValueError(f"a result has the id {doc!r}, which is none of the doc_ids.")
+            raise ValueError(f"a result has the id {doc!r}, which is not one of the doc_ids.")
         if doc in docs:
             raise ValueError(f"document {doc!r} appears twice. Keep one.")
         docs[doc] = score
@@ -417,8 +417,8 @@ def _score_of_pooling(data: Any) -> float:
         return read_number(data[0] if isinstance(data, list) and len(data) == 1 else data)
     except TypeError:
         raise ValueError(
-            "a result holds no single number: a pooled vector is no score. Serve the model as a classifier, and ask "
-            "for floats (encoding_format)."
+            "a result does not hold a single number: a pooled vector is not a score. Serve the model as a classifier, "
+            "and ask for floats (encoding_format)."
         ) from None
 
 

@@ -257,7 +257,7 @@ class Problems:
             self.check()
 
     def rewrite(self, lines: list[bytes], irregular: Iterable[int], first_line: int) -> bytes:
-        """The lines, with irregular ones normalized; they are left blank if they are no rows or have a problem."""
+        """The lines, with irregular ones normalized; they are left blank if they are not rows or have a problem."""
         for place in irregular:
             line, lines[place] = lines[place], b""
             if self.layout.is_row(line):

@@ -102,7 +102,7 @@ class Param(NamedTuple):
             return
         number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if not number or not abs(value) < math.inf:  # type: ignore[arg-type]
-            raise MeasureError(f"{who}: {self.name}={value!r} is no number.")
+            raise MeasureError(f"{who}: {self.name}={value!r} is not a number.")
         if not self.above < value < self.below:  # type: ignore[operator]
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")

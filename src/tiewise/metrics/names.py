@@ -53,7 +53,7 @@ def measure(cls: type[M]) -> M:
                 f"{name} is a function. Make a class that inherits from tiewise.ListMeasure, and call it in its "
                 "method of_gains(self, gains, ideal), which gets the gains of one list in the order of its ranks."
             )
-        raise MeasureError(f"{name} is no measure: let it inherit from tiewise.Measure or tiewise.ListMeasure.")
+        raise MeasureError(f"{name} is not a measure: let it inherit from tiewise.Measure or tiewise.ListMeasure.")
     if not _is_ours(cls):
         _register_catalogue()
     known = _registry.get(cls.__name__.lstrip("_"))
@@ -160,7 +160,7 @@ def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
         return [names]
     if not isinstance(names, str):
         if not isinstance(names, Iterable) or isinstance(names, bytes):
-            raise MeasureError(f"{names!r} is no measure. Give names such as 'nDCG@10', or measures.")
+            raise MeasureError(f"{names!r} is not a measure. Give names such as 'nDCG@10', or measures.")
         listing = tuple(names)
         if not listing:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")
@@ -274,7 +274,7 @@ def _with_argument(found: Measure, text: str, word: str) -> Measure:
     if equals:
         expression = _parse_expression(value)
         if expression is None:
-            raise MeasureError(f"'{word}': '{value}' is no value for {name}.")
+            raise MeasureError(f"'{word}': '{value}' is not a value for {name}.")
         return found(**{name: _literal(expression, word)})
     if not re.fullmatch(r"\d{1,18}", text):
         raise MeasureError(f"'{word}': '{text}' is neither a cutoff nor a parameter.")
@@ -314,7 +314,7 @@ def suggest(name: str) -> str:
 
 def _unknown(word: str) -> MeasureError:
     if _PATH.search(word):
-        return MeasureError(f"'{word}' is no measure, but looks like a path. Give several runs as {{name: run}}.")
+        return MeasureError(f"'{word}' is not a measure, but looks like a path. Give several runs as {{name: run}}.")
     hint = f" Did you mean '{close}'?" if (close := _find_close(word)) else ""
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")
 

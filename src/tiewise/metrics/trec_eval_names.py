@@ -101,7 +101,7 @@ class TrecName:
                 found["gains"] = f"{found['gains']},{pair}" if "gains" in found else pair
             else:
                 example = "1=5,2=9" if "gains" in self.pairs else "p=0.8"
-                raise MeasureError(f"{name}.{text}: '{pair}' is no parameter. Write {name}.{example}.")
+                raise MeasureError(f"{name}.{text}: '{pair}' is not a parameter. Write {name}.{example}.")
         return found
 
 
@@ -189,7 +189,7 @@ OUT_OF_SCOPE = re.compile(r"prefs.*|all_prefs|qrels_jg|.*_avgjg|qrels_prefs")
 
 
 def split_name(word: str) -> tuple[str, str | None]:
-    """A name of trec_eval and the text of its parameters, None without any; ("", None) if it is no such name.
+    """A name of trec_eval and the text of its parameters, None without any; ("", None) if it is not such a name.
 
     >>> split_name("ndcg.1=5,2=9"), split_name("iprec_at_recall_0.10"), split_name("set_P"), split_name("nDCG@10")
     (('ndcg', '1=5,2=9'), ('iprec_at_recall', '0.10'), ('set_P', None), ('', None))

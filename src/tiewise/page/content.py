@@ -117,7 +117,7 @@ def _check_runs(runs: Mapping[Any, Any], reference: str | None) -> dict[str, Any
     if len(named) > MAX_RUNS:
         raise InputError(f"A page is for {MAX_RUNS} runs at most, not {len(named):,}. `tiewise compare` takes more.")
     if reference is not None and reference not in named:
-        raise InputError(f"The reference '{reference}' is none of the runs: {list_examples(named, 5)}.")
+        raise InputError(f"The reference '{reference}' is not one of the runs: {list_examples(named, 5)}.")
     return named
 
 

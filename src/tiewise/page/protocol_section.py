@@ -37,7 +37,7 @@ def resolve_protocol(given: ProtocolLike) -> dict[str, Any] | None:
     name = f"{os.fspath(given)}: " if isinstance(given, (str, os.PathLike)) else ""
     problem = _find_problem(document)
     if problem:
-        raise InputError(f"{name}is no protocol: {problem}. `tiewise protocol ... -o FILE.json` writes one.")
+        raise InputError(f"{name}is not a protocol: {problem}. `tiewise protocol ... -o FILE.json` writes one.")
     rows = first_rows(document)
     if len(rows) == 1:
         return None  # there is nothing to compare
@@ -79,7 +79,7 @@ def _find_problem(document: Any) -> str:
             return f"row {place} has bytes {row['bytes']!r} and the verdict {row.get('verdict')!r}"
     first = [row["row"] for row in rows if row["measure"] == rows[0]["measure"]]
     if document.get("reference") not in first:
-        return "its reference is none of its rows"
+        return "its reference is not one of its rows"
     loss = document.get("max_loss")
     return "" if loss is None or _is_number(loss) else "'max_loss' is not a number"
 

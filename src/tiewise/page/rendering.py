@@ -189,7 +189,7 @@ def _plain(part: Any) -> Any:
 
 
 def _file(name: str) -> str:
-    return files("tiewise.page").joinpath("template", name).read_text(encoding="utf-8")
+    return (files("tiewise.page") / "template" / name).read_text(encoding="utf-8")
 
 
 #: The SHA-256 of the script that each version of vl-convert-python makes.

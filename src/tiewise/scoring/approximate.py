@@ -130,7 +130,7 @@ class ApproximateScores:
         """Documents whose exact score may be at least the limit of their row, or with `below` at most.
 
         Which rows are skipped, because they have more than `max_selected` such documents; and the rows, documents and
-        approximate scores of the others. NaN is no limit.
+        approximate scores of the others. NaN is not a limit.
         """
         limit = np.where(np.isnan(limit), np.inf if below else -np.inf, limit)
         skipped = np.zeros(len(limit), bool)

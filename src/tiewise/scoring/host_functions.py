@@ -41,7 +41,7 @@ CHUNK = 2**22
 #: Up to this number of queries, products and norms are computed in one pass over the documents.
 FEW_QUERIES = 8
 
-#: If a norm is outside this range, products are no filter for cosines.
+#: If a norm is outside this range, products cannot filter cosines.
 SAFE_NORMS = {np.dtype(np.float32): (1e-15, 1e15), np.dtype(np.float64): (1e-120, 1e120)}
 
 

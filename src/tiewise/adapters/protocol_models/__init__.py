@@ -147,7 +147,7 @@ def check_options(
     if dtypes is not None:
         _check_dtypes(dtypes)
     if kind is not None and kind not in KINDS:
-        raise InputError(f"{spell_option('kind', kind)} is none of {', '.join(KINDS)}.")
+        raise InputError(f"{spell_option('kind', kind)} is not one of {', '.join(KINDS)}.")
     texts = {"instruction": instruction, "yes": yes, "no": no, "revision": revision, "device": device}
     for name, value in texts.items():
         if value is not None and (not isinstance(value, str) or (not value and name != "instruction")):

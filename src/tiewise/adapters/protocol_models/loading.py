@@ -72,7 +72,7 @@ def find_kind(folder: Path, name: PathLike) -> str:
     if modules is not None:
         return "bi-encoder"
     if config is None:
-        raise InputError(f"{name}: holds neither config.json nor modules.json, so it is no model that can be run.")
+        raise InputError(f"{name}: holds neither config.json nor modules.json, so it is not a model that can be run.")
     if "sentence_transformers" in config:  # a CrossEncoder of 5.3 or before
         return "cross-encoder"
     classes = [str(one) for one in config.get("architectures") or []]

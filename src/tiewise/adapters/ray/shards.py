@@ -303,8 +303,8 @@ def list_shards(given: ShardPaths) -> list[str]:
         entries = list(entries)
     if not isinstance(entries, list) or not all(isinstance(entry, (str, os.PathLike)) for entry in entries):
         raise InputError(
-            f"An object of type {type(given).__name__} is no list of shards. Give paths, a folder, a pattern, such as "
-            "shards/*.trec, or a Ray data set with the columns query_id, doc_id and score."
+            f"An object of type {type(given).__name__} is not a list of shards. Give paths, a folder, a pattern, such "
+            "as shards/*.trec, or a Ray data set with the columns query_id, doc_id and score."
         )
     paths = [str(Path(path).absolute()) for entry in entries for path in _expand(os.fspath(entry))]
     if not paths:

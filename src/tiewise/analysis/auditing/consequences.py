@@ -136,7 +136,7 @@ class Reversal:
 
 
 def measure_effects(report: Report) -> tuple[Effect, ...]:
-    """The effect of tie order on each measure of a report that is no count."""
+    """The effect of tie order on each measure of a report that is not a count."""
     return tuple(_measure_effect(measure.name, report[measure]) for measure in report if not measure.total)
 
 

@@ -65,7 +65,7 @@ def find_even_steps(
     """The even steps of at least half of the lists, else those of the whole run; None without evidence.
 
     The scores of each list, and those of the run, are distinct and ascend. `printings` are the grids with which scores
-    may have been printed: the steps that they make are no evidence.
+    may have been printed: the steps that they make are not evidence.
 
     >>> coarse = [np.unique(np.round(np.sin(np.arange(q, q + 40.0) ** 2), 1)) for q in range(5)]
     >>> scaled = [(x - x.min()) / (x.max() - x.min()) for x in coarse]

@@ -43,7 +43,7 @@ class Preimage(NamedTuple):
 
     @property
     def is_nonzero(self) -> NDArray[np.bool_]:
-        """Whether a number cannot be 0, which lies on every grid and so is no evidence."""
+        """Whether a number cannot be 0, which lies on every grid and so is not evidence."""
         return np.asarray(np.abs(self.value) > self.margin)
 
     def take(self, index: NDArray[Any] | slice) -> Preimage:
@@ -191,13 +191,13 @@ class ScoreGrid:
         all_scores = f"All {scores} {GRIDS[self.name].description}"
         if self.distinct_float32 < MIN_DISTINCT:
             ones = "ones" if self.distinct < MIN_DISTINCT else "float32 numbers"
-            return f"{all_scores}, but so few distinct {ones} are no evidence of rounding."
+            return f"{all_scores}, but so few distinct {ones} are not evidence of rounding."
         odds = 10 ** (-self.log10_p_value / self.distinct_float32)
         if odds < 1.5:
             return f"{all_scores}, as any float32 here."
         steps = self.quantization.steps if self.quantization else None
         even = f" They {steps.description}." if steps else ""
-        chance = "this is no coincidence" if self.is_significant else "this may be a coincidence"
+        chance = "this is not a coincidence" if self.is_significant else "this may be a coincidence"
         odd = f"Of float32 numbers of this magnitude, only one in {odds:,.0f} is such a number"
         return f"{all_scores}. {odd}: {chance}.{even}"
 

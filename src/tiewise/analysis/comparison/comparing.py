@@ -89,7 +89,7 @@ def compare(
     if len(named) < 2:
         raise InputError(f"A comparison is between two systems or more; {len(named)} was given.")
     if baseline is not None and baseline not in named:
-        raise InputError(f"The baseline '{baseline}' is none of the systems: {list_examples(named, 5)}.")
+        raise InputError(f"The baseline '{baseline}' is not one of the systems: {list_examples(named, 5)}.")
     check_options(orders, test, confidence)
     check_progress(progress)
     systems = []

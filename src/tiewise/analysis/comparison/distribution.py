@@ -216,7 +216,7 @@ class TiedGroups:
         """The distribution of what all groups add in a random order of the run's ties."""
         if not len(self):
             return Distribution.of_constant(0.0)
-        own_seed = seed + int.from_bytes(self._digest)  # other runs have other orders, whatever their names
+        own_seed = seed + int.from_bytes(self._digest, "big")  # other runs have other orders, whatever their names
         outcomes = find_outcomes(self.parts, self.parts.inside) if len(self) <= MAX_GROUPS else None
         if outcomes is None:
             return Distribution.of_samples(np.array(list(self._sample(Sampling(samples, own_seed)))))

@@ -26,7 +26,7 @@ from tiewise.results.wording import SHORT, format_percent, format_share, join_na
 
 TIES_QUESTION, QUERIES_QUESTION = "In every order of ties?", "Shown?"
 
-ONE_QUERY = "One query is no evidence about other queries"
+ONE_QUERY = "One query says nothing about other queries"
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,9 @@ def _check_baselines(compared: Compared, baselines: str | Sequence[str] | None) 
     given = [baselines] if isinstance(baselines, str) else list(baselines)
     unknown = [name for name in given if name not in compared.systems]
     if unknown:
-        raise InputError(f"The baseline '{unknown[0]}' is none of the systems: {list_examples(compared.systems, 5)}.")
+        raise InputError(
+            f"The baseline '{unknown[0]}' is not one of the systems: {list_examples(compared.systems, 5)}."
+        )
     if len(given) > len(SIGNS):
         raise InputError(f"There are signs for {len(SIGNS)} baselines, and {len(given)} were given.")
     if compared.baseline is not None and set(given) - {compared.baseline}:

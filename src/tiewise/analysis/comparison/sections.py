@@ -164,7 +164,7 @@ def _ranking_table(compared: Compared, measure: Measure, view: View) -> Table:
 def _describe_shown(found: Compared, measure: Measure) -> str:
     rows = found.ranking(measure)
     if found.queries < 2:
-        return "One query is no evidence about other queries."
+        return "One query says nothing about other queries."
     tested = [(row, _is_shown(row["p_value"], found.confidence)) for row in rows if row["p_value"] is not None]
     better = [row["system"] for row, is_shown in tested if is_shown and row["difference"] > 0]
     worse = [row["system"] for row, is_shown in tested if is_shown and row["difference"] < 0]

@@ -1,6 +1,6 @@
 """`score_noise`: how far the scores of two runs of one system differ, beyond a monotone change.
 
-A monotone change of the scores reorders nothing, so it is no noise. It is one smooth curve over all queries; a change
+A monotone change of the scores reorders nothing, so it is not noise. It is one smooth curve over all queries; a change
 by a constant in each query reorders nothing either. What remains are residuals. Both runs are noisy, so the noise of
 one run is a residual over √2.
 """
@@ -35,7 +35,7 @@ RANGES, PER_RANGE = 8, 200
 MIN_DOCUMENTS = 20
 #: Scores are compared where the curve is not flatter than this share of its usual slope: elsewhere scores saturate.
 MIN_SLOPE = 0.2
-#: Rounding that is smaller than this share of the noise is no other precision, only other digits.
+#: Rounding that is smaller than this share of the noise is not another precision, only other digits.
 NEGLIGIBLE = 0.01
 
 
@@ -185,7 +185,7 @@ class ScoreNoise(Result):
 def score_noise(first: RunLike, second: RunLike) -> ScoreNoise:
     """The noise of scores, from two runs of the same system: another batch size, GPU, kernel or seed.
 
-    A monotone change of the scores is no noise, as it reorders nothing. Documents of the upper half of the shallower
+    A monotone change of the scores is not noise, as it reorders nothing. Documents of the upper half of the shallower
     list that both runs have are compared. `first` and `second` are anything that `evaluate` takes as a run.
 
     >>> import tiewise as tw
@@ -209,8 +209,8 @@ def compare_scores(first: Run, second: Run) -> ScoreNoise:
         slope = curve.slope(score)
         if len(score) >= MIN_DOCUMENTS and not slope.any():
             raise InputError(
-                "The scores of the second run do not rise with those of the first, so it is no rerun. Does one of them "
-                "hold distances?"
+                "The scores of the second run do not rise with those of the first, so it is not a rerun. Does one of "
+                "them hold distances?"
             )
         kept = slope > MIN_SLOPE * np.median(slope)
         residual = ((upper.second - curve.value(score))[kept]) / slope[kept]

@@ -155,7 +155,7 @@ class _INSQ(_Weighted):
 
 
 class _Adaptive(UserModel):
-    """A user whose patience depends on the gains seen, so that the value is no sum over documents."""
+    """A user whose patience depends on the gains seen, so that the value is not a sum over documents."""
 
     additive = False
 
