@@ -597,7 +597,7 @@ def test_ids_of_google_that_are_numbers_of_the_request(tmp_path):
     records = [{"id": str(place), "title": "…", "score": score} for place, score in ((2, 0.9), (0, 0.5), (1, 0.1))]
     expected = {"q1": {IDS[2]: 0.9, IDS[0]: 0.5, IDS[1]: 0.1}}
     assert tw.read_run(write(tmp_path / "a.jsonl", line({"records": records}))).to_dict() == expected
-    with pytest.raises(tw.InputError, match="the id '2', which is none of the doc_ids"):  # from 0 or from 1?
+    with pytest.raises(tw.InputError, match="the id '2', which is not one of the doc_ids"):  # from 0 or from 1?
         tw.read_run(write(tmp_path / "b.jsonl", line({"records": records[:2]})))
 
 
