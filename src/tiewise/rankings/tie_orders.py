@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats
+from tiewise.data.columns import Codes, Floats, ranges, split_segments
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.segments import BLOCK, segment_sum
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
@@ -80,57 +81,70 @@ def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
 # -- variance of one pair ------------------------------------------------------------------------------------------
 
 
-def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) -> float | None:
-    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair; None if it takes too long.
+def sum_variance(pairs: PairGroups, *functions: Callable[[Codes, Codes], Floats]) -> list[float | None]:
+    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair, for each F; None: it takes too long.
 
-    `function` takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
-    group of y form a cell. Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a
-    function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the
-    functions of i and of k are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell
-    have the covariance Σ γ² / (m(m−1)n(n−1)).
+    A function takes arrays of ranks from 0. Items in the same group of x and the same group of y form a cell. Over the
+    ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a function of k, plus a rest γ(i, k)
+    whose rows and columns have the mean 0. These three are uncorrelated. Sums of the functions of i and of k are sums
+    over random permutations of a group (Hoeffding 1951). The γ of two items of a cell have the covariance
+    Σ γ² / (m(m−1)n(n−1)).
     """
-    if not pairs.tied:
-        return 0.0
+    if not (pairs.size > 1).any():
+        return [0.0] * len(functions)
     cell = pairs.start[0] * (int(pairs.length.max()) + 1) + pairs.start[1]
     _, member, n_items = np.unique(cell, return_index=True, return_counts=True)
     tied = np.maximum(*pairs.size)[member] > 1
     n_items, start, size = n_items[tied], pairs.start[:, member[tied]], pairs.size[:, member[tied]]
-    if size.prod(axis=0).sum() > LARGEST:
-        return None
-    total = 0.0
+    n_ranks = np.append(0, size.prod(axis=0).cumsum())  # pairs of ranks in the cells before
+    if n_ranks[-1] > LARGEST:
+        return [None] * len(functions)
+    total = np.zeros(len(functions))
     effects: tuple[list[_Effect], list[_Effect]] = [], []
-    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
-        some = (size[0] == m) & (size[1] == n)
-        count, left, right = n_items[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
-        values = function(left[:, :, None], right[:, None, :])
-        values -= values.mean(axis=(1, 2), keepdims=True)
-        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
-        effects[0].append(_Effect(left, count[:, None], by_left))
-        effects[1].append(_Effect(right, count[:, None], by_right))
-        if m > 1 and n > 1:
-            values -= by_left[:, :, None]
-            values -= by_right[:, None, :]
-            rest = np.einsum("cik,cik->c", values, values) / (m * n)
-            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
-    return total + sum(map(_permutation_variance, pairs.lists, effects))
+    for some in split_segments(n_ranks, BLOCK):
+        rest, *found = _divide_cells(n_items[some], start[:, some], size[:, some], functions)
+        total += rest
+        for side, effect in zip(effects, found, strict=True):
+            side.append(effect)
+    total += sum(map(_permutation_variance, pairs.lists, effects))
+    return list(map(float, total))
 
 
 class _Effect(NamedTuple):
-    """What the rank of an item in one ranking adds, for the items of some cells."""
+    """What the rank of an item in one ranking adds, for the items of some cells, one cell after another."""
 
-    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
-    n_items: Codes  # (n_cells, 1): in the cell
-    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
+    rank: Codes  # (n_ranks,): the ranks of the groups, from 0
+    n_items: Codes  # (n_ranks,): in the cell
+    value: Floats  # (n_functions, n_ranks): with the mean 0 in each cell
 
 
-def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> float:
+def _divide_cells(
+    n_items: Codes, start: Codes, size: Codes, functions: Sequence[Callable[[Codes, Codes], Floats]]
+) -> tuple[Floats, _Effect, _Effect]:
+    """The variance of the sums of the rests γ of some cells, (n_functions,), and the functions of i and of k."""
+    (m, n), cells = size, np.arange(len(n_items))
+    of_left, of_right = np.repeat(cells, m), np.repeat(cells, n)  # the cell of each rank
+    left, right = ranges(start[0], m), ranges(start[1], n)
+    row = np.repeat(np.arange(len(left)), n[of_left])  # each i with each k
+    column = ranges((np.cumsum(n) - n)[of_left], n[of_left])
+    values = np.array([function(left[row], right[column]) for function in functions])
+    values -= (segment_sum(of_left[row], values, len(cells)) / (m * n))[:, of_left[row]]
+    by_left = segment_sum(row, values, len(left)) / n[of_left]
+    by_right = segment_sum(column, values, len(right)) / m[of_right]
+    values -= by_left[:, row]
+    values -= by_right[:, column]
+    square = segment_sum(of_left[row], values**2, len(cells)) / (m * n)
+    both = (m > 1) & (n > 1)
+    rest = np.where(both, n_items * square * (1 + (n_items - 1) / np.where(both, (m - 1) * (n - 1), 1)), 0.0)
+    return rest.sum(axis=1), _Effect(left, n_items[of_left], by_left), _Effect(right, n_items[of_right], by_right)
+
+
+def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> Floats:
     """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
     size = lists.size[np.argsort(lists.start)]  # at each rank
-    items, mean, squares = np.zeros((3, len(size)))
-    for rank, count, value in effects:
-        np.add.at(items, rank, count)
-        np.add.at(mean, rank, count * value / size[rank])
-    for rank, count, value in effects:
-        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
+    rank, count, value = (np.concatenate(parts, axis=-1) for parts in zip(*effects, strict=True))
+    items = segment_sum(rank, count, len(size))
+    mean = segment_sum(rank, count * value / size[rank], len(size))
+    squares = segment_sum(rank, count * (value - mean[:, rank]) ** 2, len(size))
     squares += (size - items) * mean**2
-    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())
+    return (squares / np.maximum(size - 1, 1))[:, size > 1].sum(axis=1)
