@@ -334,8 +334,12 @@ class Evaluation:
 
     def _find_statistics(self, measure: Measure) -> tuple[Statistics, int] | None:
         """The compiled statistics of a measure, if they were computed, and its row there."""
-        each = (known() for known in self._statistics)
-        return next(((one, one.rows[measure]) for one in each if one is not None and measure in one.rows), None)
+        for known in self._statistics:
+            one = known()
+            row = None if one is None else one.rows.get(measure)
+            if one is not None and row is not None:
+                return one, row
+        return None
 
     def mean_bounds(self, measure: Measure) -> tuple[float, float] | None:
         """Bounds of what is expected of the mean if lists were cut; None if they do not follow from compiled sums."""
