@@ -138,9 +138,7 @@ def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
     return qrels.derived(("tables", measures, n_weights), make)
 
 
-def _tables(
-    measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]
-) -> Any | None:
+def _tables(measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]) -> Any | None:
     n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
     if n_weights > MAX_RANKS + 1 or measure.judged_only or not _is_of_its_form(measure):
         return None

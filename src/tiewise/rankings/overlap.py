@@ -123,7 +123,9 @@ def _variance(pairs: PairGroups, phi: float) -> dict[str, float | None]:
     s, n = np.sort(pairs.length[:, 0])
     value = table.tail.copy()
     value[:s] += (sum_unseen(table, s, n) + (n - s) / max(n, 1) * table.rest[n]) / max(s, 1)
-    overlap, extrapolated = sum_variance(pairs, *(lambda i, k, of=of: of[np.maximum(i, k)] for of in (table.tail, value)))
+    overlap, extrapolated = sum_variance(
+        pairs, *(lambda i, k, of=of: of[np.maximum(i, k)] for of in (table.tail, value))
+    )
     return {"lower": overlap, "upper": overlap, "extrapolated": extrapolated}
 
 

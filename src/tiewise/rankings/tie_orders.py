@@ -7,14 +7,14 @@ larger of the two ranks alone, and their means have a closed form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from tiewise.data.columns import Codes, Floats, ranges, split_segments
+from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Bounds, Estimate
-from tiewise.metrics.segments import BLOCK, segment_sum
+from tiewise.metrics.segments import BLOCK, row_sum, segment_sum
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
@@ -84,11 +84,11 @@ def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
 def sum_variance(pairs: PairGroups, *functions: Callable[[Codes, Codes], Floats]) -> list[float | None]:
     """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair, for each F; None: it takes too long.
 
-    A function takes arrays of ranks from 0. Items in the same group of x and the same group of y form a cell. Over the
-    ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a function of k, plus a rest γ(i, k)
-    whose rows and columns have the mean 0. These three are uncorrelated. Sums of the functions of i and of k are sums
-    over random permutations of a group (Hoeffding 1951). The γ of two items of a cell have the covariance
-    Σ γ² / (m(m−1)n(n−1)).
+    A function takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
+    group of y form a cell. Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a
+    function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the
+    functions of i and of k are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell
+    have the covariance Σ γ² / (m(m−1)n(n−1)).
     """
     if not (pairs.size > 1).any():
         return [0.0] * len(functions)
@@ -96,12 +96,11 @@ def sum_variance(pairs: PairGroups, *functions: Callable[[Codes, Codes], Floats]
     _, member, n_items = np.unique(cell, return_index=True, return_counts=True)
     tied = np.maximum(*pairs.size)[member] > 1
     n_items, start, size = n_items[tied], pairs.start[:, member[tied]], pairs.size[:, member[tied]]
-    n_ranks = np.append(0, size.prod(axis=0).cumsum())  # pairs of ranks in the cells before
-    if n_ranks[-1] > LARGEST:
+    if size.prod(axis=0).sum() > LARGEST:
         return [None] * len(functions)
-    total = np.zeros(len(functions))
     effects: tuple[list[_Effect], list[_Effect]] = [], []
-    for some in split_segments(n_ranks, BLOCK):
+    total = np.zeros(len(functions))
+    for some in _alike_cells(size):
         rest, *found = _divide_cells(n_items[some], start[:, some], size[:, some], functions)
         total += rest
         for side, effect in zip(effects, found, strict=True):
@@ -118,25 +117,48 @@ class _Effect(NamedTuple):
     value: Floats  # (n_functions, n_ranks): with the mean 0 in each cell
 
 
+def _alike_cells(size: Codes) -> Iterator[Codes]:
+    """Cells in blocks of like sizes, (2, n_cells): with 1 rank, 2 to 7, 8 to 31 and so on, on each side."""
+    kind = np.frexp(size)[1] // 2
+    kind = kind[0] * 64 + kind[1]
+    by_kind = np.argsort(kind, kind="stable")
+    for cells in np.split(by_kind, np.flatnonzero(np.diff(kind[by_kind])) + 1):
+        most = max(BLOCK // int(size[:, cells].max(axis=1).prod()), 1)
+        yield from (cells[first : first + most] for first in range(0, len(cells), most))
+
+
 def _divide_cells(
     n_items: Codes, start: Codes, size: Codes, functions: Sequence[Callable[[Codes, Codes], Floats]]
 ) -> tuple[Floats, _Effect, _Effect]:
-    """The variance of the sums of the rests γ of some cells, (n_functions,), and the functions of i and of k."""
-    (m, n), cells = size, np.arange(len(n_items))
-    of_left, of_right = np.repeat(cells, m), np.repeat(cells, n)  # the cell of each rank
-    left, right = ranges(start[0], m), ranges(start[1], n)
-    row = np.repeat(np.arange(len(left)), n[of_left])  # each i with each k
-    column = ranges((np.cumsum(n) - n)[of_left], n[of_left])
-    values = np.array([function(left[row], right[column]) for function in functions])
-    values -= (segment_sum(of_left[row], values, len(cells)) / (m * n))[:, of_left[row]]
-    by_left = segment_sum(row, values, len(left)) / n[of_left]
-    by_right = segment_sum(column, values, len(right)) / m[of_right]
-    values -= by_left[:, row]
-    values -= by_right[:, column]
-    square = segment_sum(of_left[row], values**2, len(cells)) / (m * n)
-    both = (m > 1) & (n > 1)
-    rest = np.where(both, n_items * square * (1 + (n_items - 1) / np.where(both, (m - 1) * (n - 1), 1)), 0.0)
-    return rest.sum(axis=1), _Effect(left, n_items[of_left], by_left), _Effect(right, n_items[of_right], by_right)
+    """The variance of the sums of the rests γ of some cells, (n_functions,), and the functions of i and of k.
+
+    The cells are of like size: matrices have a slot for each rank of the largest.
+    """
+    m, n = size[:, :, None]  # (n_cells, 1) each
+    i, k = (np.arange(int(many.max())) for many in size)
+    held, left = i < m, start[0, :, None] + np.minimum(i, m - 1)
+    held_right, right = k < n, start[1, :, None] + np.minimum(k, n - 1)
+    both = held[:, :, None] & held_right[:, None, :]
+    is_padded = not both.all()
+    rests, of_left, of_right = [], [], []
+    for function in functions:
+        values = function(left[:, :, None], right[:, None, :])
+        if is_padded:
+            values *= both
+        by_left, by_right = values.sum(axis=2) / n, values.sum(axis=1) / m
+        mean = row_sum(by_left) / m
+        of_left.append((by_left - mean)[held])
+        of_right.append((by_right - mean)[held_right])
+        values -= by_left[:, :, None]
+        values -= (by_right - mean)[:, None, :]
+        if is_padded:
+            values *= both
+        rests.append(np.einsum("cik,cik->c", values, values))
+    m, n = size
+    pairs = n_items * (1 + (n_items - 1) / np.maximum((m - 1) * (n - 1), 1)) / (m * n)
+    rest = (np.array(rests) * np.where((m > 1) & (n > 1), pairs, 0.0)).sum(axis=1)
+    effects = (left, held, m, of_left), (right, held_right, n, of_right)
+    return rest, *(_Effect(rank[where], np.repeat(n_items, many), np.array(own)) for rank, where, many, own in effects)
 
 
 def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> Floats:
