@@ -199,8 +199,8 @@ def find_batch(given: Any) -> list[Any] | None:
                     if len(lists[0]) != len(lists[1]):
                         raise ValueError(f"{len(lists[0])} lists of {ids}, but {len(lists[1])} of {numbers}.")
                     return [{ids: one, numbers: other} for one, other in zip(*lists, strict=True)]
-        answers = map(given.get, filter(given.__contains__, BATCHES))
-        return next((found for answer in answers if (found := find_batch(answer)) is not None), None)
+        parts = map(given.__getitem__, filter(given.__contains__, BATCHES))
+        return next((found for part in parts if (found := find_batch(part)) is not None), None)
     items = given if isinstance(given, (list, tuple)) and not hasattr(given, "_fields") else []
     answers = [unwrap(item) for item in items]
     is_list = [isinstance(one, (list, tuple)) and not hasattr(one, "_fields") for one in answers]
