@@ -346,8 +346,8 @@ class Evaluation:
         found = self._find_statistics(measure)
         if found is None or "skip" in (self.options.missing, self.options.no_relevant):
             return None
-        sums, n = found[0].sums[found[1]], len(self.qrels.queries)
-        return measure.aggregation.of_sum(sums["low"], n), measure.aggregation.of_sum(sums["high"], n)
+        sums, n, of_sum = found[0].sums[found[1]], len(self.qrels.queries), measure.aggregation.of_sum
+        return of_sum(sums["low"], n), of_sum(sums["high"], n)
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""
