@@ -83,13 +83,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             if options.quick or shape in options.shapes:
                 rows += measure_shape(shape, source, options)
     results: dict[str, Any] = {"quick": options.quick, "measures": MEASURES, "results": rows}
-    results |= {part: [] for part in ("calls", "many_runs", "analyses", "sweeps", "start", "lines")}
+    results |= {part: [] for part in ("calls", "many_runs", "tuples", "analyses", "sweeps", "start", "lines")}
     turns, quick = (options.repeat, options.enough, options.limit), options.quick
     if "calls" in options.parts:
         words = ["benchmarks.calls", str(options.folder), *(["--quick"] if quick else [])]
-        calls = run_module(words, "calls", options.limit) or {"calls": [], "many_runs": []}
+        calls = run_module(words, "calls", options.limit) or {"calls": [], "many_runs": [], "tuples": []}
         results["calls"] = print_rows("small calls", calls["calls"], _call_line)
         results["many_runs"] = print_rows("many runs with the same judgments", calls["many_runs"], _runs_line)
+        results["tuples"] = print_rows("named tuples", calls["tuples"], _tuples_line)
     if "analyses" in options.parts:
         rows = print_rows("analyses", analysis_times(options.folder, *turns, quick=quick), _analysis_line)
         results["analyses"] = rows
@@ -124,6 +125,10 @@ def _runs_line(row: Row) -> str:
     return f"{row['shape']:<14} {row['tool']:<12} {', '.join(times)}"
 
 
+def _tuples_line(row: Row) -> str:
+    return f"{row['shape']:<14} {row['tool']:<40} {format_seconds(row['cpu'])}"
+
+
 def _analysis_line(row: Row) -> str:
     size = f"{row['runs']} runs of {row['queries']:,} × {row['documents']:,}"
     return f"{row['action']:<9} {size:<25} {format_seconds(row['cpu'])}"
@@ -134,7 +139,7 @@ def _sweep_line(row: Row) -> str:
 
 
 def _start_line(row: Row) -> str:
-    return f"{row['command']:<28} {format_seconds(row['wall'])}"
+    return f"{row['command']:<28} {format_seconds(row['cpu'])}"
 
 
 def _cost_line(row: Row) -> str:

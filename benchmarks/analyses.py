@@ -32,7 +32,7 @@ MANY, MANY_COUNT = PooledShape(100, 100, 20, 0.3), 200
 RBO_CALLS = 100
 
 #: The actions on each shape whose files have a name.
-ON_SHAPES = {"marco": ("means", "audit"), "large": ("table", "per-query")}
+ON_SHAPES = {"marco": ("means", "judged only", "audit"), "large": ("table", "per-query")}
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
@@ -106,6 +106,9 @@ def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path
         return
     if action == "means":
         means(tw.evaluate(qrels, runs[0], MEASURES))
+        return
+    if action == "judged only":
+        means(tw.evaluate(qrels, runs[0], MEASURES, judged_only=True))
         return
     if action == "audit":
         tw.audit(runs[0])

@@ -11,11 +11,10 @@ AXES = {"queries": "queries", "documents": "documents", "systems": "systems", "g
 
 INTRODUCTION = """# Growth
 
-What a command costs if its input grows: CPU seconds and peak of memory of whole processes, with the start of Python.
-At first there are {queries} queries, lists of {documents} documents, {systems} systems, tie groups of {group}
-documents and a fifth as many judgments as documents; `score` has as many vectors of {dimensions} dimensions. In each
-further column one of these sizes is {factor} times as large, and the numbers say how many times the seconds, and the
-memory, are needed.
+CPU seconds and peak memory of whole processes, with the start of Python: at first for {queries} queries, lists of
+{documents} documents, {systems} systems, tie groups of {group} and a fifth as many judgments as documents (`score`: as
+many vectors of {dimensions} dimensions), then how many times the seconds, and the memory, if one of them is {factor}
+times as large.
 """
 
 

@@ -13,16 +13,15 @@ LEVELS = ("score", "logit", "head")
 
 INTRODUCTION = """# Scoring
 
-What exact scores cost, in milliseconds; in brackets, the ratio to the call that they are compared with. The calls
-take turns in random order, and the median counts. `python -m benchmarks.scoring` checks counts and scores before it
-measures.
+What exact scores cost, in milliseconds; in brackets, the ratio to the call that they are compared with. Calls take
+turns in random order, and the median counts.
 """
 
 CROSS_ENCODER = """## Cross-encoders
 
 A model of the shape of Qwen3-Reranker-0.6B with random bfloat16 weights: one forward pass with its last step, softmax
-over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels), as a ratio with a 95% confidence
-interval. Passes of 20 to 30 ms are limited by Python.
+over two logits in bfloat16 (native) or one of the [levels](scoring.md#three-levels), as a ratio. Passes of 20 to 30 ms
+are limited by Python.
 """
 
 COLLECTION = """## All scores of a collection
@@ -36,9 +35,9 @@ PREPARED = """## A prepared collection
 
 Calls of a [`Collection`](scoring.md#collections) on the device, beside the bare bfloat16 product: search for the 100
 best and all that tie, and tie groups for 10 judged documents a query; 2,000,000 documents of 1,024 dimensions unless
-the row says otherwise. `float32 and top-k` (or sort, for 1,000 judged documents) loses the ties with the k-th. With 1
-query, and with few documents, most of the time beyond the product is Python. `reproducible` gives the bits of the
-CPU. Two blocks of scores are kept: at most 8 GiB on a device with 64 GiB or more, 4 GiB on others, less with `block`.
+the row says otherwise. `float32 and top-k` (or sort, for 1,000 judged documents) loses the ties with the k-th.
+`reproducible` gives the bits of the CPU. Two blocks of scores are kept: at most 8 GiB on a device with 64 GiB or more,
+4 GiB on others, less with `block`.
 """
 
 CPU = """## On a CPU
@@ -122,7 +121,8 @@ def _cross_encoder(rows: list[Result]) -> str:
     table = []
     for row in rows:
         cells = [f"{row['batch']} × {row['length']}", f"{row['ms']['native']:.2f}"]
-        table.append(f"| {' | '.join(cells + [_interval(row['ratio'][level]) for level in LEVELS])} |")
+        cells += [f"{row['ratio'][level][0]:.3f}" for level in LEVELS]
+        table.append(f"| {' | '.join(cells)} |")
     return "\n".join(
         [f"| batch × tokens | native | {' | '.join(LEVELS)} |", "|---|---|" + "---|" * len(LEVELS), *table]
     )
@@ -161,10 +161,6 @@ def _table(rows: list[Result], base: str, names: Sequence[str]) -> str:
         cells = [f"{row['ms'][base]:.2f}", *(_cell(row["ms"], name, base) for name in names)]
         lines.append(f"| {row['queries']:,} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _interval(ratio: Sequence[float]) -> str:
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*ratio)
 
 
 def _cell(ms: dict[str, float], name: str, base: str, decimals: int = 2) -> str:

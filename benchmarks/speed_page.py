@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from benchmarks.analyses import MANY_SYSTEMS, SYSTEM_COUNT
-from benchmarks.calls import ALONE, DROP_INS, KEPT, OBJECTS, PYTREC_EVAL
+from benchmarks.calls import ALONE, DROP_INS, IR_MEASURES, KEPT, OBJECTS, PYTREC_EVAL
 from benchmarks.contenders import PREPARED
 from benchmarks.shapes import CALL_DOCUMENTS
 from benchmarks.start import NUMPY, TABLE
@@ -16,56 +16,62 @@ Result = dict[str, Any]
 
 INTRODUCTION = """# Speed
 
+{sentences}
+
+How many times as long as Tiewise other tools take; it also computes expectation, extremes, standard deviation and the
+bounds for truncated lists:
+
 {summary}
 
-How long Tiewise and other tools take for the same work, and how the time grows. CPU seconds, user and system, unless
-a table says otherwise; in brackets, the time divided by that of Tiewise. All tools compute {measures} for every
-query; Tiewise also computes the expected, lowest and highest value, the standard deviation and the bounds for
-truncated lists. The clock starts after the imports of a Python package, and with the process of a program. `make
-bench` measures: contenders run in processes of their own and take turns, the best turn counts, and their means must
-be equal to four digits.
-
-Rows of Tiewise use one thread unless they say otherwise. By default it uses one for each core, at most eight, for
-files larger than 8 MB; `OMP_NUM_THREADS` sets a limit. The result does not depend on it.
+All compute {measures} for every query. Times are CPU seconds; in brackets, divided by that of
+Tiewise. The tools take turns, the best turn counts, and means must be equal to four digits. The clock starts after the
+imports of a Python package, and with the process of a program. Tiewise uses one thread here; by default it uses one for
+each core, at most eight, for files larger than 8 MB (`OMP_NUM_THREADS` sets a limit).
 """
 
-FILES = """## From files to means
+#: Work that the first table compares: its name, and the rows for it by kind of input and shape, or by the number of
+#: queries of a small call and who answers it.
+WORK: tuple[tuple[str, tuple[Any, ...]], ...] = (
+    ("a file of 1,000 rows", ("files", "call-10")),
+    ("a file of 100,000 rows, most of them tied", ("files", "robust")),
+    ("a file of 7,000,000 rows, 6,980 queries", ("files", "marco")),
+    ("a file of 10,000,000 rows, 100,000 queries", ("files", "large")),
+    ("dictionaries of 100,000 rows, most of them tied", ("dicts", "robust")),
+    ("dictionaries of 7,000,000 rows", ("dicts", "marco")),
+    ("`evaluate` in a loop, 1 list of 100", (1, ALONE, KEPT)),
+    ("`evaluate` in a loop, 10 lists of 100", (10, ALONE, KEPT)),
+    ("`evaluate` in a loop, 400 lists of 20", (400, ALONE, KEPT)),
+    ("the tool's [drop-in](migrate-python.md) in a loop, 1 list of 100", (1, None, KEPT)),
+    ("the tool's drop-in in a loop, 10 lists of 100", (10, None, KEPT)),
+    ("the tool's drop-in in a loop, 400 lists of 20", (400, None, KEPT)),
+    ("the drop-in with a new evaluator in each call, 1 list of 100", (1, None, "")),
+    ("the drop-in with a new evaluator in each call, 400 lists of 20", (400, None, "")),
+)
+PEERS = ("trec_eval", PYTREC_EVAL, IR_MEASURES)
 
-All data is generated. *robust* and *robust-untied*: 100 queries × 1,000 documents with 1,288 judgments for each
-query, as in TREC Robust 2003; 97% and 3% of the rows are tied. *dl*: 50 × 1,000, 200 graded judgments. *miracl*: 717
-× 100.
-*marco*: 6,980 × 1,000, one judgment. *large*: 100,000 × 100. The Python reader serves where the compiled one could not
-be built. `wc -l` only counts lines: a lower bound. Memory is the peak of the process. A dash: too slow.
-"""
+#: Shapes that are in no table of inputs: one is in the first table, the other in an aim.
+LEFT_OUT = ("call-10", "one-list")
 
-THREADS = """Wall seconds with one and with two threads, CPU seconds in brackets:
+FILES = """## From files
+
+*robust* and *robust-untied* are made like TREC Robust 2003: 100 queries × 1,000 documents with 1,288 judgments for each
+query; 97% and 3% of the rows are tied. *dl*: 50 × 1,000 with 200 graded judgments. *miracl*: 717 × 100. *marco*:
+6,980 × 1,000 with one judgment. *large*: 100,000 × 100. The Python reader serves where the compiled one could not be
+built; `wc -l` only counts lines. A dash: too slow.
 """
 
 DICTS = """## From dictionaries
 
-The dictionaries exist when the clock starts; for *prepared Qrels* the judgments are a `Qrels`. The drop-in replaces
-pytrec_eval and returns its numbers only.
-"""
-
-COLUMNS = """## From columns
-
-`Qrels` and `Run`, and Arrow tables, exist when the clock starts. trm is the other package that supports ties.
+For *prepared Qrels* the judgments are a `Qrels`. The drop-in replaces pytrec_eval and returns its numbers only.
 """
 
 CALLS = """## Small calls
 
-Queries × documents, with 20 judgments each, evaluated in a loop: the CPU time of one call. *prepared Qrels* and
-*Qrels and Run* use the same `Qrels` in all calls; every call has a new `Run`. *one evaluator* is made once for all
-calls, as in a training loop.
+One call in a loop, with 20 judgments for each query. *prepared Qrels*: the same `Qrels` in all calls. *evaluate alone*
+reads no number, the others read all. *one evaluator* is made once for all calls, as in a training loop.
 """
 
-MANY_RUNS = """## Many runs with the same judgments
-
-{runs} runs, as dictionaries, with one `Qrels` (pytrec_eval: one `RelevanceEvaluator`), which *prepare* makes; *later*
-is the mean of all runs after the first.
-"""
-
-ANALYSES = """## Comparison and report
+ANALYSES = """## Other work
 
 `compare` also computes differences, paired tests and intervals; `write_page` writes the HTML page, with imports.
 """
@@ -80,21 +86,23 @@ each query. {ratios}
 
 START = """## The start
 
-Whole commands on two lists of five documents: wall time, median of {turns} turns.
+Whole commands on two lists of five documents, with the start of Python.
 """
 
 LINES = """## The cost of a line
 
-Lists of 1,000 documents, with one judgment each. Every call has a fixed cost, {call} here.
+A line costs {least:.0f} to {most:.0f} ns in runs of {first:,} to {last:,} lines, and memory does not grow ({memory}).
 
 ![CPU time for each line, from ten thousand lines on](img/speed-lines.svg)
 """
 
 AIMS = """## Aims
 
-Aims are fixed before a measurement: {summary}. `python -m benchmarks --from benchmarks/results/speed.json` prints
-each. Small calls miss theirs because a call makes some hundred NumPy operations on small arrays, each of which takes
-about a microsecond for any number of queries.
+Aims are fixed before a measurement: {summary}. Those that are missed:
+
+{missed}
+
+`python -m benchmarks --from benchmarks/results/speed.json` prints all.
 """
 
 
@@ -103,52 +111,60 @@ about a microsecond for any number of queries.
 
 def page(result: Result) -> str:
     """The page of a result, with a section for each part that was measured."""
-    head = INTRODUCTION.format(summary=_summary(result), measures=", ".join(result["measures"]))
+    texts = {"sentences": _sentences(result), "summary": _summary(result)}
+    head = INTRODUCTION.format(measures=", ".join(result["measures"]), **texts)
     parts = [head, _environment(result)]
     sources = [_source(row) for row in result["results"]]
     if "files" in sources:
-        parts += [FILES, _input_table(result, "files"), THREADS, _thread_table(result)]
+        parts += [FILES, "\n\n".join(filter(None, [_input_table(result, "files"), _threads(result)]))]
     if "dicts" in sources:
         parts += [DICTS, _input_table(result, "dicts")]
-    if "columns" in sources:
-        parts += [COLUMNS, _input_table(result, "columns")]
     if rows := result.get("calls"):
-        parts += [CALLS, *([result["calls_note"]] if "calls_note" in result else []), _call_table(rows)]
-    if rows := result.get("many_runs"):
-        parts += [MANY_RUNS.format(**rows[0]), _runs_table(rows)]
+        parts += [CALLS, _call_table(rows)]
     if rows := result.get("analyses"):
         parts += [ANALYSES, _analysis_table(rows)]
     if rows := result.get("sweeps"):
         parts += [SWEEPS.format(ratios=_sweep_ratios(rows))]
     if rows := result["start"]:
-        parts += [START.format(**rows[0]), _start_table(rows)]
+        parts += [START, _start_table(rows)]
     if rows := result["lines"]:
-        parts += [LINES.format(call=format_seconds(_call_cost(rows))), _line_table(rows)]
+        parts += [_describe_lines(rows)]
     return "\n".join(part.strip() + "\n" for part in parts)
 
 
-def _summary(result: Result) -> str:
-    """How many times as long the other tools take, from the least to the most of all shapes."""
+def _sentences(result: Result) -> str:
+    """How many times as long other tools take for files and dictionaries, from the least to the most."""
     sentences = []
     for source, words in SOURCES.items():
-        parts: list[str] = []
-        for tool in ("trec_eval", "pytrec_eval"):
-            rows = [row for row in result["results"] if (_source(row), row["tool"]) == (source, tool)]
-            pairs = [(row["cpu"], ours["cpu"]) for row in rows if (ours := _row(result, source, row["shape"]))]
-            if pairs:
-                least, most = (f"{bound(one / ours for one, ours in pairs):.2g}" for bound in (min, max))
-                parts.append(
-                    f"{tool} {'takes ' if not parts else ''}{least if least == most else f'{least} to {most}'} times"
-                )
+        rows = [row for row in result["results"] if _source(row) == source and row["shape"] not in LEFT_OUT]
+        parts = []
+        for tool in PEERS[:2]:
+            found = [_tool_ratio(result, source, shape, tool, "tiewise") for shape in _distinct(rows, "shape")]
+            if ratios := [ratio for ratio in found if ratio is not None]:
+                least, most = f"{min(ratios):.2g}", f"{max(ratios):.2g}"
+                parts.append(f"{least if least == most else f'{least} to {most}'} times as fast as {tool}")
         if parts:
-            sentences.append(f"From {words} {', '.join(parts)} as long as Tiewise.")
+            sentences.append(f"From {words} Tiewise is {' and '.join(parts)}.")
+    return "\n".join([*sentences, "A call with a few lists may take longer than with these tools."])
+
+
+def _summary(result: Result) -> str:
+    """How many times as long the other tools take, for each kind of work."""
+    cells = []
+    for name, work in WORK:
+        ratios = [_work_ratio(result, tool, *work) for tool in PEERS]
+        if any(ratio is not None for ratio in ratios):
+            cells.append([name, *map(_ratio_cell, ratios)])
+    return _table(["", *PEERS], cells)
+
+
+def _work_ratio(result: Result, tool: str, *work: Any) -> float | None:
+    """The time of a tool divided by that of Tiewise, None if one was not measured."""
+    if len(work) == 2:
+        return _tool_ratio(result, *work, tool, "tiewise")
+    queries, ours, kept = work
     times = {(row["queries"], row["tool"]): row["cpu"] for row in result.get("calls", [])}
-    ratios = [_over(times, (1, tool), (1, drop_in)) for tool, drop_in in DROP_INS.items()]
-    if any(ratio is not None and ratio < 1 for ratio in ratios):
-        sentences.append(
-            "A call with a single list takes longer than with these tools: see [small calls](#small-calls)."
-        )
-    return "\n".join(sentences)
+    return _over(times, (queries, tool + kept), (queries, ours or DROP_INS.get(tool + kept)))
 
 
 def _environment(result: Result) -> str:
@@ -162,16 +178,17 @@ def _environment(result: Result) -> str:
 
 
 def aim_section(every: Sequence[Aim]) -> str:
-    """How many aims are met."""
+    """How many aims are met, and those that are not."""
     measured = [aim for aim in every if aim.measured is not None]
     absent = len(every) - len(measured)
     summary = f"{sum(aim.met for aim in measured)} of {len(measured)} are met"
-    return AIMS.format(summary=summary + f", {absent} were not measured" * bool(absent))
+    missed = _table(["", "aim", "measured"], [[aim.name, aim.target, aim.value] for aim in measured if not aim.met])
+    return AIMS.format(summary=summary + f", {absent} were not measured" * bool(absent), missed=missed)
 
 
 def _input_table(result: Result, source: str) -> str:
-    rows = [row for row in result["results"] if _source(row) == source]
-    shapes, tools = _distinct(rows, "shape"), _distinct(rows, "tool")
+    rows = [row for row in result["results"] if _source(row) == source and row["shape"] not in LEFT_OUT]
+    shapes, tools = _distinct(rows, "shape"), _distinct([row for row in rows if "threads" not in row["tool"]], "tool")
     largest = max(shapes, key=lambda shape: max(row["cpu"] for row in rows if row["shape"] == shape))
     widest = "marco" if "marco" in shapes else largest
     cells = []
@@ -182,33 +199,23 @@ def _input_table(result: Result, source: str) -> str:
     return _table(["", *shapes, f"memory, {widest}"], cells)
 
 
-def _thread_table(result: Result) -> str:
-    rows = []
-    for shape in _distinct(result["results"], "shape"):
+def _threads(result: Result) -> str:
+    """How much two threads shorten the wall time; nothing if the machine was busy."""
+    parts: list[str] = []
+    for shape in () if _is_busy(result) else _distinct(result["results"], "shape"):
         one, two = (_row(result, "files", shape, tool) for tool in ("tiewise", "tiewise, 2 threads"))
-        if one and two and one["lines"] >= 10**6:
-            cells = [f"{format_seconds(row['wall'])} ({format_seconds(row['cpu'])})" for row in (one, two)]
-            rows.append([shape, *cells, f"{one['wall'] / two['wall']:.2f}"])
-    return _table(["", "one thread", "two threads", "times as fast"], rows)
+        if one and two and one["lines"] >= 10**6 and shape not in LEFT_OUT:
+            times = f"{format_seconds(one['wall'])} with one thread and {format_seconds(two['wall'])} with two"
+            parts.append(f"{shape} takes {times}")
+    return f"Wall time: {', '.join(parts)}." if parts else ""
 
 
 def _call_table(rows: list[Result]) -> str:
-    tools = _distinct(rows, "tool")
+    tools = [tool for tool in _distinct(rows, "tool") if tool != OBJECTS and IR_MEASURES not in tool]
     sizes = _distinct(rows, "queries")
     times = {(row["queries"], row["tool"]): row["cpu"] for row in rows}
     cells = [[tool, *(format_seconds(times[size, tool]) for size in sizes)] for tool in tools]
-    for tool, drop_in in DROP_INS.items():
-        ratios = [_ratio_cell(_over(times, (size, tool), (size, drop_in))) for size in sizes]
-        cells.append([f"{tool} ÷ drop-in", *ratios])
     return _table(["", *(f"{size} × {CALL_DOCUMENTS[size]}" for size in sizes)], cells)
-
-
-def _runs_table(rows: list[Result]) -> str:
-    cells = []
-    for row in rows:
-        times = [format_seconds(row[name]) for name in ("prepare", "first", "later")]
-        cells.append([row["shape"], row["tool"], *times, f"{_later_share(row):.2f}"])
-    return _table(["", "", "prepare", "first", "later", "later ÷ (prepare + first)"], cells)
 
 
 def _later_share(row: Result) -> float:
@@ -221,6 +228,7 @@ ACTIONS = {
     "compare": "`compare`",
     "report": "`write_page`",
     "means": "`evaluate`",
+    "judged only": "`evaluate`, `judged_only=True`",
     "audit": "`audit`",
     "table": "`tiewise evaluate`, TSV",
     "per-query": "`tiewise evaluate --per-query`, TSV",
@@ -235,8 +243,8 @@ def _analysis_table(rows: list[Result]) -> str:
     for row in rows:
         size = f"{row['runs']} run{'s' * (row['runs'] > 1)} of {row['queries']:,} × {row['documents']:,}"
         memory = format_memory(row["peak_bytes"]) if "peak_bytes" in row else "–"
-        cells.append([ACTIONS[row["action"]], size, format_seconds(row["cpu"]), format_seconds(row["wall"]), memory])
-    return _table(["", "input", "CPU", "wall", "memory"], cells)
+        cells.append([ACTIONS[row["action"]], size, format_seconds(row["cpu"]), memory])
+    return _table(["", "input", "CPU", "memory"], cells)
 
 
 SWEEP_TITLES = {"judged": "judgments for each query", "tied": "tied rows, %"}
@@ -256,22 +264,16 @@ def _sweep_ratios(rows: list[Result]) -> str:
 
 
 def _start_table(rows: list[Result]) -> str:
-    base = next(row["wall"] for row in rows if row["command"] == NUMPY)
-    cells = [[f"`{row['command']}`", format_seconds(row["wall"]), f"{row['wall'] / base:.2f}"] for row in rows]
-    return _table(["command", "wall", f"÷ `{NUMPY}`"], cells)
+    base = next(row["cpu"] for row in rows if row["command"] == NUMPY)
+    cells = [[f"`{row['command']}`", format_seconds(row["cpu"]), f"{row['cpu'] / base:.2f}"] for row in rows]
+    return _table(["command", "CPU", f"÷ `{NUMPY}`"], cells)
 
 
-def _line_table(rows: list[Result]) -> str:
-    cells = []
-    for row in rows:
-        costs = [f"{_line_cost(row, series, _call_cost(rows)):.1f}" for series in SERIES]
-        size = f"{row['bytes'] / 1e9:.2f} GB" if row["bytes"] > 1e8 else f"{row['bytes'] / 1e6:.1f} MB"
-        cells.append([f"{row['lines']:,}", size, *costs, format_memory(row["peak_bytes"])])
-    last, note = rows[-1], ""
-    if last["bytes"] < 0.95 * last.get("wanted_bytes", 0):
-        wanted = f"{last['wanted_bytes'] / 1e9:g} GB"
-        note = f"\n\nThe disk had no space for a run of {wanted}, so the last run is smaller."
-    return _table(["lines", "file", "ns a line", "without the call", "`wc -l`", "memory"], cells) + note
+def _describe_lines(rows: list[Result]) -> str:
+    costs = [_line_cost(row, "lines", _call_cost(rows)) for row in rows]
+    memory = format_memory(max(row["peak_bytes"] for row in rows))
+    first, last = rows[0]["lines"], rows[-1]["lines"]
+    return LINES.format(least=min(costs), most=max(costs), first=first, last=last, memory=memory)
 
 
 def _call_cost(rows: list[Result]) -> float:
@@ -422,6 +424,9 @@ def _call_aims(result: Result) -> Iterator[Aim]:
         yield Aim(f"`evaluate` alone, {size}: {kept} over Tiewise", ratio, alone, least=True)
         ratio = _over(times, (queries, kept), (queries, DROP_INS[kept]))
         yield Aim(f"drop-in kept, {size}: {kept} over Tiewise", ratio, replaced, least=True)
+    tuples = {row["tool"]: row["cpu"] for row in result.get("tuples", [])}
+    ratio = _over(tuples, IR_MEASURES + KEPT, DROP_INS[IR_MEASURES + KEPT])
+    yield Aim("drop-in kept, named tuples, 100 × 1,000: ir_measures over Tiewise", ratio, 1.2, least=True)
     call = times.get((10, OBJECTS))
     yield Aim("one call of `evaluate`, 10 × 100, in memory", call and call * 1e3, 0.6, unit=" ms")
     rows = [row for row in result.get("many_runs", []) if row["tool"] == "tiewise"]
@@ -441,6 +446,8 @@ def _analysis_aims(result: Result) -> Iterator[Aim]:
     yield Aim("`write_page`, 10 systems × 1,000 queries", few.get("cpu"), 5, unit=" s")
     yield Aim("`write_page`, 50 systems × 1,000 queries", many.get("cpu"), 6, unit=" s")
     yield Aim("`write_page`, 50 systems × 1,000 queries: memory", size, 300, unit=" MB")
+    yield Aim("`evaluate` of marco, judged_only: over `evaluate`", _over(times, "judged only", "means"), 1.5)
+    yield Aim("`evaluate` of marco, judged_only: memory", memory.get("judged only"), 100, unit=" MB")
     yield Aim("`audit` of marco: over `evaluate`", _over(times, "audit", "means"), 3)
     yield Aim("`audit` of marco: memory", memory.get("audit"), 200, unit=" MB")
     yield Aim("large, `--per-query` as TSV: over the means alone", _over(times, "per-query", "table"), 2)
@@ -449,11 +456,14 @@ def _analysis_aims(result: Result) -> Iterator[Aim]:
     yield Aim("`rbo`, 1,000 documents: package rbo over Tiewise", _over(times, "rbo package", "rbo"), 1, least=True)
 
 
+def _is_busy(result: Result) -> bool:
+    return bool(result["environment"]["load"][0] >= MAX_LOAD)
+
+
 def _file_aims(result: Result) -> Iterator[Aim]:
     for tool in ("trec_eval", "pytrec_eval"):
         ratio = _tool_ratio(result, "files", "call-10", tool, "tiewise")
         yield Aim(f"10 × 100, files: {tool} over Tiewise", ratio, 1.5, least=True)
-    idle = result["environment"]["load"][0] < MAX_LOAD
     for shape, threads in (("marco", 1.7), ("large", 1.6)):
         ratio = _tool_ratio(result, "files", shape, "trec_eval", "tiewise")
         yield Aim(f"{shape}: trec_eval over Tiewise", ratio, 15, least=True)
@@ -462,7 +472,8 @@ def _file_aims(result: Result) -> Iterator[Aim]:
         yield Aim(f"{shape}: Tiewise over `wc -l`", _tool_ratio(result, "files", shape, "tiewise", "wc -l"), 7)
         row = _row(result, "files", shape)
         yield Aim(f"{shape}: memory", row["peak_bytes"] / 1e6 if row else None, 100, unit=" MB")
-        ratio = _tool_ratio(result, "files", shape, "tiewise", "tiewise, 2 threads", "wall") if idle else None
+        ratio = _tool_ratio(result, "files", shape, "tiewise", "tiewise, 2 threads", "wall")
+        ratio = None if _is_busy(result) else ratio
         yield Aim(f"{shape}: one thread over two, wall time, on idle cores", ratio, threads, least=True)
     for shape in ("dl", "miracl"):
         yield Aim(f"{shape}: Tiewise over trec_eval", _tool_ratio(result, "files", shape, "tiewise", "trec_eval"), 1)
@@ -477,8 +488,8 @@ def _other_aims(result: Result) -> Iterator[Aim]:
     one = _row(result, "files", "one-list")
     ratio = one["cpu"] / one["lines"] / (marco["cpu"] / marco["lines"]) if one and marco else None
     yield Aim("a line of one list of 10⁶ rows over a line of marco", ratio, 1.5)
-    wall = {row["command"]: row["wall"] for row in result["start"]}
-    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _over(wall, TABLE, NUMPY), 1.6)
+    start = {row["command"]: row["cpu"] for row in result["start"]}
+    yield Aim(f"the whole command on a tiny input over `{NUMPY}`", _over(start, TABLE, NUMPY), 1.6)
     name = "the most over the least expensive line, 10⁴ to 10⁸, without the call"
     yield Aim(name, _line_cost_ratio(result["lines"]), 1.5)
     memory = next((row["peak_bytes"] / 1e6 for row in result["lines"] if row["bytes"] > 9.5e9), None)

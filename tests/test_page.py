@@ -792,10 +792,10 @@ def test_marks_of_sampled_values_and_of_bounds(folder):
         name: {f"q{q}": {doc: float(rng.integers(2)) for doc in docs} for q in range(2)} for name in ("one", "other")
     }
     qrels, measures = tw.Qrels.from_rows(rows, kind="diversity"), ["alpha_nDCG@20", "LogAP"]
+    mean = tw.evaluate(qrels, runs["one"], measures, complete=True)["alpha_nDCG@20"]
     for some in (runs, {"one": runs["one"]}):
         tw.write_page(qrels, some, folder / "marks.html", measures, complete=True)
         text = unescape((folder / "marks.html").read_text(encoding="utf-8"))
-        mean = tw.evaluate(qrels, runs["one"], measures, complete=True)["alpha_nDCG@20"]
         assert f">≥{mean.minimum:.4f}<" in text and f">≤{mean.maximum:.4f}<" in text  # the ranking
         assert f"≥{mean.minimum:.4f} – ≤{mean.maximum:.4f}" in text and re.search(r">~−\d\.\d{4} ", text)
     assert f"a single order can move it at most between {mean.minimum:.4f} and" in text

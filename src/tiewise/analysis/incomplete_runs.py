@@ -54,12 +54,15 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]], unbounded: S
     >>> describe_cuts({}, ["G", "infAP"])
     ': no bounds for G and infAP'
     """
-    open_runs = {name for runs in by_measure.values() for name, one in runs.items() if is_wide(one.open_cut)}
-    parts = []
-    for measure, runs in by_measure.items():
-        cuts = {name: one.open_cut for name, one in runs.items() if is_wide(one.open_cut)}
+    wide = {
+        measure: {name: one.open_cut for name, one in runs.items() if is_wide(one.open_cut)}
+        for measure, runs in by_measure.items()
+    }
+    open_runs, parts = set(chain.from_iterable(wide.values())), []
+    for measure, cuts in wide.items():
         if not cuts:
             continue
+        runs = by_measure[measure]
         ends = {name: " – ".join(map(THREE.number, cut or ())) for name, cut in cuts.items()}
         within = [f"{text} ({name})" if len(open_runs) > 1 else text for name, text in ends.items()]
         groups = ", and that of ".join(join_names(names, limit=5) for names in find_open(runs))

@@ -334,16 +334,20 @@ class Evaluation:
 
     def _find_statistics(self, measure: Measure) -> tuple[Statistics, int] | None:
         """The compiled statistics of a measure, if they were computed, and its row there."""
-        each = (known() for known in self._statistics)
-        return next(((one, one.rows[measure]) for one in each if one is not None and measure in one.rows), None)
+        for known in self._statistics:
+            one = known()
+            row = None if one is None else one.rows.get(measure)
+            if one is not None and row is not None:
+                return one, row
+        return None
 
     def mean_bounds(self, measure: Measure) -> tuple[float, float] | None:
         """Bounds of what is expected of the mean if lists were cut; None if they do not follow from compiled sums."""
         found = self._find_statistics(measure)
         if found is None or "skip" in (self.options.missing, self.options.no_relevant):
             return None
-        sums, n = found[0].sums[found[1]], len(self.qrels.queries)
-        return measure.aggregation.of_sum(sums["low"], n), measure.aggregation.of_sum(sums["high"], n)
+        sums, n, of_sum = found[0].sums[found[1]], len(self.qrels.queries), measure.aggregation.of_sum
+        return of_sum(sums["low"], n), of_sum(sums["high"], n)
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""

@@ -288,12 +288,17 @@ class Report(Result):
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
         if self._options.complete or not self._evaluation.cut_is_likely:
             return False
-        return any(map(is_wide, self._bounds.values())) or bool(self.without_bounds)
+        return bool(self._open_bounds) or bool(self.without_bounds)
 
     @cached_property
     def _bounds(self) -> dict[Measure, tuple[float, float] | None]:
         """`Estimate.cut` of the means, which need not be made for the bounds alone."""
         return {one: self._evaluation.mean_bounds(one) or self._means[one].cut for one in self.measures}
+
+    @cached_property
+    def _open_bounds(self) -> dict[Measure, tuple[float, float] | None]:
+        """Those that leave a digit open."""
+        return {one: cut for one, cut in self._bounds.items() if is_wide(cut)}
 
     @property
     def missing_as_zero(self) -> int:
@@ -314,7 +319,7 @@ class Report(Result):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
-        wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._bounds.items() if is_wide(cut)}
+        wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._open_bounds.items()}
         bounds = describe_cuts(wide, self.without_bounds)
         return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 

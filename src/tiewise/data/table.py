@@ -10,6 +10,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, SupportsFloat
 
@@ -479,6 +480,7 @@ def find_name(columns: Iterable[str], names: Sequence[str]) -> str | None:
     return None if is_other else ending[0]
 
 
+@lru_cache(maxsize=4096)  # the names that are looked for are few
 def fold_name(name: str) -> str:
     """The name of a column without what people write differently: "Query ID" is queryid."""
     return re.sub(r"[\s_-]+", "", name).lower()

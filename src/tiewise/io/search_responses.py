@@ -108,6 +108,8 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     >>> find_list({"ids": [["d2", "d1"]], "distances": [[0.25, 0.5]]})
     ([{'id': 'd2', '_distance': 0.25}, {'id': 'd1', '_distance': 0.5}], True)
     """
+    if not any(issubclass(kind, (Mapping, list, tuple)) for kind in set(map(type, given.values()))):
+        return None  # nearly always: the labels or scores of documents
     lists = {name: _of_one(given.get(name)) for name in (*PARALLEL, *PARALLEL_SCORES, "distances")}
     scores = next((lists[name] for name in PARALLEL_SCORES if isinstance(lists[name], (list, tuple))), None)
     ids = next(
@@ -202,14 +204,15 @@ def find_batch(given: Any) -> list[Any] | None:
     [{'hits': {'hits': [{'_id': 'd', '_score': 1.5}]}}]
     """
     if isinstance(given, Mapping):
-        for ids in PARALLEL_IDS:
+        for ids in filter(given.__contains__, PARALLEL_IDS):
             for numbers in ("distances", *PARALLEL_SCORES):
                 lists: list[Any] = [given.get(ids), given.get(numbers)]
                 if all(isinstance(one, (list, tuple)) and one and _is_all_lists(one) for one in lists):
                     if len(lists[0]) != len(lists[1]):
                         raise ValueError(f"{len(lists[0])} lists of {ids}, but {len(lists[1])} of {numbers}.")
                     return [{ids: one, numbers: other} for one, other in zip(*lists, strict=True)]
-        return next((found for name in BATCHES if (found := find_batch(given.get(name))) is not None), None)
+        parts = map(given.__getitem__, filter(given.__contains__, BATCHES))
+        return next((found for part in parts if (found := find_batch(part)) is not None), None)
     items = given if isinstance(given, (list, tuple)) and not hasattr(given, "_fields") else []
     answers = [unwrap(item) for item in items]
     is_list = [isinstance(one, (list, tuple)) and not hasattr(one, "_fields") for one in answers]

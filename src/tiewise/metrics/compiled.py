@@ -8,8 +8,8 @@ measures, `tiewise.metrics.engine` has them too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,21 +126,23 @@ def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
     qrels, n_weights = counted.qrels, _round_up(counted.longest)
 
     def make() -> Tables:
+        retrieve = cache(partial(_retrieve_all, qrels))
         tables = {
             one: found
             for one in measures
-            if not (one.needs_all_judged and qrels.pool is not None) and (found := _tables(one, qrels, n_weights))
+            if not (one.needs_all_judged and qrels.pool is not None)
+            and (found := _tables(one, qrels, n_weights, retrieve))
         }
         return Tables({one: row for row, one in enumerate(tables)}, list(tables.values()))
 
     return qrels.derived(("tables", measures, n_weights), make)
 
 
-def _tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
+def _tables(measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]) -> Any | None:
     n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
     if n_weights > MAX_RANKS + 1 or measure.judged_only or not _is_of_its_form(measure):
         return None
-    return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights))
+    return qrels.derived(("tables", measure, n_weights), lambda: _make_tables(measure, qrels, n_weights, retrieve))
 
 
 def _round_up(n_ranks: int) -> int:
@@ -148,10 +150,12 @@ def _round_up(n_ranks: int) -> int:
     return (1 << max(n_ranks - 1, 127).bit_length()) + 1
 
 
-def _make_tables(measure: Measure, qrels: Qrels, n_weights: int) -> Any | None:
+def _make_tables(
+    measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]
+) -> Any | None:
     module = native()
     assert module is not None and measure.form is not None
-    q, short = _retrieve_all(qrels, ENDLESS), _retrieve_all(qrels, 1)
+    q, short = retrieve(ENDLESS), retrieve(1)
     try:
         gain = np.empty(len(qrels))
         gain[q.rows] = measure.scaled_gain(q)

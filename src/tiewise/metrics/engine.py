@@ -90,12 +90,14 @@ def sorted_extremes(measure: Measure, block: GroupBlock, where: NDArray[np.bool_
 def divisors(measure: Measure, grouped: GroupedJudgments) -> Floats:
     """What a measure is divided by, for each query; a measure may return one number for all."""
     found, n = np.asarray(measure.divisor(grouped), dtype=np.float64), grouped.n_queries
-    if found.shape not in ((), (n,)):
+    if found.shape == (n,):
+        return found
+    if found.shape != ():
         raise MeasureError(
             f"divisor(q) of {measure} returned an array of shape {found.shape}. Return one number, or an array with "
             f"one for each of the {count_noun(n, 'query', 'queries')}."
         )
-    return np.broadcast_to(found, (n,))
+    return np.full(n, found)
 
 
 def estimates(

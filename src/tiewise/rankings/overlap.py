@@ -121,12 +121,11 @@ def _variance(pairs: PairGroups, phi: float) -> dict[str, float | None]:
     """
     table = weight_table(phi, int(pairs.n_union.max()))
     s, n = np.sort(pairs.length[:, 0])
-    overlap = sum_variance(pairs, lambda i, k: table.tail[np.maximum(i, k)])
-    extrapolated = None
-    if s:
-        value = table.tail.copy()
-        value[:s] += (sum_unseen(table, s, n) + (n - s) / n * table.rest[n]) / s
-        extrapolated = sum_variance(pairs, lambda i, k: value[np.maximum(i, k)])
+    value = table.tail.copy()
+    value[:s] += (sum_unseen(table, s, n) + (n - s) / max(n, 1) * table.rest[n]) / max(s, 1)
+    overlap, extrapolated = sum_variance(
+        pairs, *(lambda i, k, of=of: of[np.maximum(i, k)] for of in (table.tail, value))
+    )
     return {"lower": overlap, "upper": overlap, "extrapolated": extrapolated}
 
 
@@ -244,7 +243,7 @@ def med_rbp(
     chosen = as_weights(RBP.p if phi is None and weights is None else phi, weights)
     pairs = pair_rankings(x, y)
     weight = chosen.at(np.arange(1, int(pairs.length.max()) + 1))
-    variance = sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])
+    (variance,) = sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])
     parts = compute_med(pairs, chosen)
     value, lower, upper = (make_estimate("MED-RBP", part[:, 0], variance) for part in parts.values())
     return MED(value.expected, value.minimum, value.maximum, value.std, measure="MED-RBP", lower=lower, upper=upper)
@@ -330,7 +329,7 @@ def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extr
 def _alignment_variance(pairs: PairGroups, weights: Weights) -> dict[str, float | None]:
     """The variance over the tie orders of one pair; of the upper bound only if unmatched items add a constant."""
     root = weights.at(np.arange(1, int(pairs.length.max()) + 1), power=0.5)
-    lower = sum_variance(pairs, lambda i, k: root[i] * root[k])
+    (lower,) = sum_variance(pairs, lambda i, k: root[i] * root[k])
     is_constant = all((groups.unmatched == groups.size).all() for groups in map(pairs.unmatched, (0, 1)))
     return {"lower": lower, "upper": lower if is_constant else None}
 

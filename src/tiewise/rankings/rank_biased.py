@@ -168,7 +168,7 @@ def _expected_residual(pairs: PairGroups, weights: Weights, depth: int | None) -
 def _variance(pairs: PairGroups, weights: Weights, depth: int | None) -> dict[str, float | None]:
     """The variance over the tie orders of one pair; of the upper bound only if the set is certain."""
     weight = weights.at(_ranks(pairs))
-    lower = sum_variance(pairs, lambda i, k: weight[k] * (i < (np.inf if depth is None else depth)))
+    (lower,) = sum_variance(pairs, lambda i, k: weight[k] * (i < (np.inf if depth is None else depth)))
     probability = pairs.inclusion(0, depth)
     return {"lower": lower, "upper": lower if ((probability == 0) | (probability == 1)).all() else None}
 

@@ -7,13 +7,14 @@ larger of the two ranks alone, and their means have a closed form.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Bounds, Estimate
+from tiewise.metrics.segments import BLOCK, row_sum, segment_sum
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
@@ -80,57 +81,92 @@ def mean_at_larger_rank(pairs: PairGroups, values: Floats) -> Floats:
 # -- variance of one pair ------------------------------------------------------------------------------------------
 
 
-def sum_variance(pairs: PairGroups, function: Callable[[Codes, Codes], Floats]) -> float | None:
-    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair; None if it takes too long.
+def sum_variance(pairs: PairGroups, *functions: Callable[[Codes, Codes], Floats]) -> list[float | None]:
+    """The variance of Σ F(rank in x, rank in y) over the tie orders of one pair, for each F; None: it takes too long.
 
-    `function` takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
+    A function takes ranks from 0 that are broadcast, and returns a new array. Items in the same group of x and the same
     group of y form a cell. Over the ranks i and k of a cell, F(i, k) is a constant, plus a function of i, plus a
     function of k, plus a rest γ(i, k) whose rows and columns have the mean 0. These three are uncorrelated. Sums of the
     functions of i and of k are sums over random permutations of a group (Hoeffding 1951). The γ of two items of a cell
     have the covariance Σ γ² / (m(m−1)n(n−1)).
     """
-    if not pairs.tied:
-        return 0.0
+    if not (pairs.size > 1).any():
+        return [0.0] * len(functions)
     cell = pairs.start[0] * (int(pairs.length.max()) + 1) + pairs.start[1]
     _, member, n_items = np.unique(cell, return_index=True, return_counts=True)
     tied = np.maximum(*pairs.size)[member] > 1
     n_items, start, size = n_items[tied], pairs.start[:, member[tied]], pairs.size[:, member[tied]]
     if size.prod(axis=0).sum() > LARGEST:
-        return None
-    total = 0.0
+        return [None] * len(functions)
     effects: tuple[list[_Effect], list[_Effect]] = [], []
-    for m, n in np.unique(size, axis=1).T.tolist():  # all cells of one shape
-        some = (size[0] == m) & (size[1] == n)
-        count, left, right = n_items[some], start[0, some, None] + np.arange(m), start[1, some, None] + np.arange(n)
-        values = function(left[:, :, None], right[:, None, :])
-        values -= values.mean(axis=(1, 2), keepdims=True)
-        by_left, by_right = values.mean(axis=2), values.mean(axis=1)
-        effects[0].append(_Effect(left, count[:, None], by_left))
-        effects[1].append(_Effect(right, count[:, None], by_right))
-        if m > 1 and n > 1:
-            values -= by_left[:, :, None]
-            values -= by_right[:, None, :]
-            rest = np.einsum("cik,cik->c", values, values) / (m * n)
-            total += float((count * rest * (1 + (count - 1) / ((m - 1) * (n - 1)))).sum())
-    return total + sum(map(_permutation_variance, pairs.lists, effects))
+    total = np.zeros(len(functions))
+    for some in _alike_cells(size):
+        rest, *found = _divide_cells(n_items[some], start[:, some], size[:, some], functions)
+        total += rest
+        for side, effect in zip(effects, found, strict=True):
+            side.append(effect)
+    total += sum(map(_permutation_variance, pairs.lists, effects))
+    return list(map(float, total))
 
 
 class _Effect(NamedTuple):
-    """What the rank of an item in one ranking adds, for the items of some cells."""
+    """What the rank of an item in one ranking adds, for the items of some cells, one cell after another."""
 
-    rank: Codes  # (n_cells, n_ranks): the ranks of the group, from 0
-    n_items: Codes  # (n_cells, 1): in the cell
-    value: Floats  # (n_cells, n_ranks): with the mean 0 in each cell
+    rank: Codes  # (n_ranks,): the ranks of the groups, from 0
+    n_items: Codes  # (n_ranks,): in the cell
+    value: Floats  # (n_functions, n_ranks): with the mean 0 in each cell
 
 
-def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> float:
+def _alike_cells(size: Codes) -> Iterator[Codes]:
+    """Cells in blocks of like sizes, (2, n_cells): with 1 rank, 2 to 7, 8 to 31 and so on, on each side."""
+    kind = np.frexp(size)[1] // 2
+    kind = kind[0] * 64 + kind[1]
+    by_kind = np.argsort(kind, kind="stable")
+    for cells in np.split(by_kind, np.flatnonzero(np.diff(kind[by_kind])) + 1):
+        most = max(BLOCK // int(size[:, cells].max(axis=1).prod()), 1)
+        yield from (cells[first : first + most] for first in range(0, len(cells), most))
+
+
+def _divide_cells(
+    n_items: Codes, start: Codes, size: Codes, functions: Sequence[Callable[[Codes, Codes], Floats]]
+) -> tuple[Floats, _Effect, _Effect]:
+    """The variance of the sums of the rests γ of some cells, (n_functions,), and the functions of i and of k.
+
+    The cells are of like size: matrices have a slot for each rank of the largest.
+    """
+    m, n = size[:, :, None]  # (n_cells, 1) each
+    i, k = (np.arange(int(many.max())) for many in size)
+    held, left = i < m, start[0, :, None] + np.minimum(i, m - 1)
+    held_right, right = k < n, start[1, :, None] + np.minimum(k, n - 1)
+    both = held[:, :, None] & held_right[:, None, :]
+    is_padded = not both.all()
+    rests, of_left, of_right = [], [], []
+    for function in functions:
+        values = function(left[:, :, None], right[:, None, :])
+        if is_padded:
+            values *= both
+        by_left, by_right = values.sum(axis=2) / n, values.sum(axis=1) / m
+        mean = row_sum(by_left) / m
+        of_left.append((by_left - mean)[held])
+        of_right.append((by_right - mean)[held_right])
+        values -= by_left[:, :, None]
+        values -= (by_right - mean)[:, None, :]
+        if is_padded:
+            values *= both
+        rests.append(np.einsum("cik,cik->c", values, values))
+    m, n = size
+    pairs = n_items * (1 + (n_items - 1) / np.maximum((m - 1) * (n - 1), 1)) / (m * n)
+    rest = (np.array(rests) * np.where((m > 1) & (n > 1), pairs, 0.0)).sum(axis=1)
+    effects = (left, held, m, of_left), (right, held_right, n, of_right)
+    return rest, *(_Effect(rank[where], np.repeat(n_items, many), np.array(own)) for rank, where, many, own in effects)
+
+
+def _permutation_variance(lists: RankedLists, effects: Sequence[_Effect]) -> Floats:
     """The variance of Σ_e value_e(rank of e) over random orders of the tie groups; 0 for items in no cell."""
     size = lists.size[np.argsort(lists.start)]  # at each rank
-    items, mean, squares = np.zeros((3, len(size)))
-    for rank, count, value in effects:
-        np.add.at(items, rank, count)
-        np.add.at(mean, rank, count * value / size[rank])
-    for rank, count, value in effects:
-        np.add.at(squares, rank, count * (value - mean[rank]) ** 2)
+    rank, count, value = (np.concatenate(parts, axis=-1) for parts in zip(*effects, strict=True))
+    items = segment_sum(rank, count, len(size))
+    mean = segment_sum(rank, count * value / size[rank], len(size))
+    squares = segment_sum(rank, count * (value - mean[:, rank]) ** 2, len(size))
     squares += (size - items) * mean**2
-    return float((squares / np.maximum(size - 1, 1))[size > 1].sum())
+    return (squares / np.maximum(size - 1, 1))[:, size > 1].sum(axis=1)

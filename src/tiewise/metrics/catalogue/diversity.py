@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import MeasureError
 from tiewise.metrics.catalogue.average_precision import AP
@@ -43,7 +44,7 @@ class _P_IA(_Diversity):
     P_IA@1 0.7500 [0.5000, 1.0000]
     """
 
-    @property
+    @cached_property
     def part(self) -> Measure:
         return Hits(rel=self.rel, cutoff=self.cutoff)
 
@@ -88,7 +89,7 @@ class _AP_IA(_OverSubtopics):
     takes_cutoff = False
     aliases = ("map_ia",)
 
-    @property
+    @cached_property
     def part(self) -> Measure:
         return AP(rel=self.rel)
 
@@ -102,7 +103,7 @@ class _STREC(_OverSubtopics):
 
     aliases = ("strecall", "subtopic_recall", "s_recall")
 
-    @property
+    @cached_property
     def part(self) -> Measure:
         return Success(rel=self.rel, cutoff=self.cutoff)
 
@@ -175,7 +176,7 @@ class _Novel(_OverSubtopics):
     alpha: float = param(0.5, least=0, most=1)
     discount: ClassVar[str] = "log2"
 
-    @property
+    @cached_property
     def part(self) -> _Novelty:
         beta = getattr(self, "beta", 0.5)
         return _Novelty(rel=self.rel, alpha=self.alpha, beta=beta, discount=self.discount, cutoff=self.cutoff)
