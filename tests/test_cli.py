@@ -525,6 +525,24 @@ def test_output_path_is_checked_before_anything_is_read(tiewise, folder):
         tw.write_page({}, {}, folder / "nowhere/made.html")
 
 
+def test_no_input_is_overwritten(tiewise, folder):
+    (folder / "link.txt").symlink_to("qrels.txt")
+    before = {name: (folder / name).read_bytes() for name in ("qrels.txt", "tied.trec")}
+    for command, written in [
+        ("evaluate qrels.txt tied.trec -o", "qrels.txt"),
+        ("evaluate qrels.txt tied.trec -o", "./qrels.txt"),
+        ("evaluate qrels.txt tied.trec -o", "link.txt"),
+        ("evaluate link.txt tied.trec -o", "qrels.txt"),
+        ("audit tied.trec --qrels qrels.txt -o", "qrels.txt"),
+        ("compare qrels.txt tied.trec tied.trec --format tsv -o", "tied.trec"),
+        ("break tied.trec -o", "tied.trec"),
+    ]:
+        done = tiewise(*command.split(), written, code=2)
+        shown = written.removeprefix("./")
+        assert done.err == f"tiewise: {shown}: is read by this command. Write to another file.\n", command
+        assert {name: (folder / name).read_bytes() for name in before} == before, command
+
+
 @pytest.mark.parametrize("command", ["evaluate qrels.txt nowhere.trec", "evaluate qrels.txt tied.trec --fromat tsv"])
 def test_errors_are_exit_codes(process, command):
     done = process(*command.split(), code=2)
