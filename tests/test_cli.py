@@ -463,6 +463,7 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("evaluate qrels.txt tied.trec --oblivious treceval", "Unknown order or tool 'treceval'"),
         ("evaluate qrels.txt tied.trec --columns nonsense", "There is no column 'nonsense'. Use expected, ci, ties"),
         ("evaluate qrels.txt tied.trec --columns nonsense", "residual, cut, rerun."),
+        ("why qrels.txt tied.trec --numbers 0.4", "'--numbers' requires 2 arguments. Try 'tiewise why --help'"),
         ("evaluate qrels.txt tied.trec --format xml", "'xml' is not one of .*table.* Try 'tiewise evaluate --help'"),
         ("evaluate qrels.txt tied.trec --fromat tsv", "No such option:? '?--fromat.*--format"),
         ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '-M' / '--depth': 0 is not in the range"),

@@ -223,7 +223,7 @@ def test_holes_that_may_explain_a_difference_are_noted(tiewise, folder):
         text = "".join(f"q{q} Q0 d{i} {r} {20 - r} t\n" for q in range(4) for r, i in enumerate(dict.fromkeys(ids), 1))
         (folder / f"{name}.trec").write_text(text)
     command = ("compare", "pool.txt", "pooled.trec", "other.trec", "-m", "nDCG@10,AP", "--complete")
-    note = "Judged@10: pooled 1.00, other .20: unjudged documents may explain the difference."
+    note = "Judged@10: pooled 1.00, other .20: unjudged documents may be a part of the difference."
     assert tiewise(*command).out.count(note) == 1
     assert tiewise(*command, "--format", "json").json["notes"] == [note]
     assert "Judged" not in tiewise("compare", "pool.txt", "pooled.trec", "alike.trec", "-m", "AP", "--complete").out

@@ -255,7 +255,7 @@ def _describe_levels(found: Protocol, numbers: NumberFormat) -> str:
             if after:
                 shown = numbers.number(before), numbers.number(after)
                 change = f"range stays {shown[0]}" if shown[0] == shown[1] else f"range {shown[0]} → {shown[1]}"
-                if whole > after - ATOL:
+                if base != found.reference and whole > after - ATOL:
                     change += f" ({found.reference}: {numbers.number(whole)})"
             parts.append(f"{base} + {level}: {change}")
     return f"{'; '.join(parts)}." if parts else ""

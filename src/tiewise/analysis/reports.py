@@ -379,7 +379,7 @@ class Report(Result):
                 if far := [str(m) for m, z in zs.items() if sign * z > Z_LIMIT]:  # numbers differ from run to run
                     notes.append(
                         f"In {name_order(order)} {first} documents stand higher among documents of the same score "
-                        f"than in a random order, by more than {Z_LIMIT:g} standard deviations of {', '.join(far)}; "
+                        f"than in a random order, by more than {Z_LIMIT:g} standard deviations of {join_names(far)}; "
                         f"{describe_chance([sign * Z_LIMIT])}. Check whether the order depends on the labels: "
                         "candidates may have been listed so, or ids may go with their sources."
                     )

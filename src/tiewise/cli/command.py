@@ -111,6 +111,14 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         self.examples, self.collected = examples, collected
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an error of the parser knows its command, whose help the message names."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
         """Check that standard input is read once and no input is written, collect values, and call the function."""
         names = [str(one.name) for one in self.params if isinstance(one.type, InputPath) and one.name not in WRITTEN]
