@@ -463,8 +463,8 @@ class Report(Result):
         """What each known tool would have printed for this run, and its bias against the expectation."""
         if not self._knows_tools:
             raise InputError(
-                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
-                "say tools=True."
+                "Tie groups and arrays do not hold the scores and ids that other tools would read. Evaluate the run "
+                "itself; of shards, say tools=True."
             )
         values = (self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values())
         return ToolTable(tuple(value for value in values if value is not None), self._means)
