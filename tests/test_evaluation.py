@@ -902,7 +902,7 @@ def test_a_measure_of_ours_is_not_replaced():
 
 def test_a_run_is_not_a_measure():
     run = {"1": {"a": 1.0, "b": 0.5}}
-    with pytest.raises(MeasureError, match="A run is not a measure. Give several runs as {name: run}"):
+    with pytest.raises(MeasureError, match=r"A run is not a measure\. Give several runs as \{name: run\}"):
         tw.compare({"1": {"a": 1}}, run, run)
 
 

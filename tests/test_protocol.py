@@ -232,7 +232,8 @@ def test_a_row_that_gains_loses_nothing_in_the_sentence():
     good = {query: {"a": 2.0, "b": 1.0} for query in many}
     rows = {"first": tw.Row(good, bytes=2), "same": tw.Row(good, bytes=1)}
     found = tw.protocol(many, rows, "RR", complete=True, max_loss=0.01)
-    assert "instead of 2. It loses less than 1 point of RR, if any (95% bound for all rows, one more query lost: −" in found.sentence
+    bound = "95% bound for all rows, one more query lost: −"
+    assert f"instead of 2. It loses less than 1 point of RR, if any ({bound}" in found.sentence
 
 
 def test_of_equally_small_vectors_those_with_the_highest_lower_bound_are_chosen():
