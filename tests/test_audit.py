@@ -701,12 +701,12 @@ def test_the_grade_of_a_measure(range_, bias, std, half, grade):
 @pytest.mark.parametrize(
     ("size", "half", "words"),
     [
-        (0.0026, 0.056, "the third digit of RR; other queries would change it by .056"),
-        (0.01, 0.056, "the second digit of RR; other queries would change it by .056"),
-        (0.00031, 0.056, "the fourth digit of RR; other queries would change it by .0560"),
-        (0.061, 0.056, "RR by .061; other queries would change it by .056"),
-        (3.2, 10.0, "RR; other queries would change it by 10.000"),
-        (0.25, None, "the first digit of RR"),
+        (0.0026, 0.056, "RR by about .003; other queries would change it by .056"),
+        (0.01, 0.056, "RR by about .010; other queries would change it by .056"),
+        (0.00031, 0.056, "RR by about .0003; other queries would change it by .0560"),
+        (0.061, 0.056, "RR by about .061; other queries would change it by .056"),
+        (3.2, 10.0, "RR by about 3.200; other queries would change it by 10.000"),
+        (0.25, None, "RR by about .250"),
     ],
 )
 def test_an_effect_in_words(size, half, words):

@@ -463,6 +463,7 @@ def test_parquet_holds_the_rows(tiewise, folder):
         ("evaluate qrels.txt tied.trec --oblivious treceval", "Unknown order or tool 'treceval'"),
         ("evaluate qrels.txt tied.trec --columns nonsense", "There is no column 'nonsense'. Use expected, ci, ties"),
         ("evaluate qrels.txt tied.trec --columns nonsense", "residual, cut, rerun."),
+        ("why qrels.txt tied.trec --numbers 0.4", "'--numbers' requires 2 arguments. Try 'tiewise why --help'"),
         ("evaluate qrels.txt tied.trec --format xml", "'xml' is not one of .*table.* Try 'tiewise evaluate --help'"),
         ("evaluate qrels.txt tied.trec --fromat tsv", "No such option:? '?--fromat.*--format"),
         ("evaluate qrels.txt tied.trec -M 0", "Invalid value for '-M' / '--depth': 0 is not in the range"),
@@ -523,6 +524,24 @@ def test_output_path_is_checked_before_anything_is_read(tiewise, folder):
         assert "taken.html: is a folder. Name a file in it." in done.err, command
     with pytest.raises(tw.InputError, match="there is no folder"):
         tw.write_page({}, {}, folder / "nowhere/made.html")
+
+
+def test_no_input_is_overwritten(tiewise, folder):
+    (folder / "link.txt").symlink_to("qrels.txt")
+    before = {name: (folder / name).read_bytes() for name in ("qrels.txt", "tied.trec")}
+    for command, written in [
+        ("evaluate qrels.txt tied.trec -o", "qrels.txt"),
+        ("evaluate qrels.txt tied.trec -o", "./qrels.txt"),
+        ("evaluate qrels.txt tied.trec -o", "link.txt"),
+        ("evaluate link.txt tied.trec -o", "qrels.txt"),
+        ("audit tied.trec --qrels qrels.txt -o", "qrels.txt"),
+        ("compare qrels.txt tied.trec tied.trec --format tsv -o", "tied.trec"),
+        ("break tied.trec -o", "tied.trec"),
+    ]:
+        done = tiewise(*command.split(), written, code=2)
+        shown = written.removeprefix("./")
+        assert done.err == f"tiewise: {shown}: is read by this command. Write to another file.\n", command
+        assert {name: (folder / name).read_bytes() for name in before} == before, command
 
 
 @pytest.mark.parametrize("command", ["evaluate qrels.txt nowhere.trec", "evaluate qrels.txt tied.trec --fromat tsv"])

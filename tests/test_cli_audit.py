@@ -69,7 +69,7 @@ def test_the_answer_comes_first_and_is_short(tiewise):
     text = tiewise("audit", "minilm-bf16.trec.gz", *JUDGED).out
     assert text.splitlines() == [
         "minilm-bf16 · 200 queries · 10,147 rows",
-        "Ties change the third digit of nDCG@10; other queries would change it by .056.",
+        "Ties change nDCG@10 by about .003; other queries would change it by .056.",
         "cause    scores rounded to bfloat16 (all 10,147 lie on its grid)",
         "tied     49.4% of rows; 16.0% of lists across rank 10; largest group 7",
         "nDCG@10  .446, by tie order .442 – .450; trec_eval prints .448",
@@ -148,7 +148,7 @@ def test_several_runs_are_compared(tiewise):
         "run           tied  cause       value  ±95%  by tie order   effect of ties",
         "minilm-bf16  49.4%  precision    .446  .056  .442 – .450    changes the number",
         "minilm-fp32   0.2%  unclear      .446  .056  same           none",
-        "minilm-bf16: Ties change the third digit of nDCG@10; other queries would change it by .056.",
+        "minilm-bf16: Ties change nDCG@10 by about .003; other queries would change it by .056.",
         "How to read this, each run's cause and remedy: --explain",
     ]
     assert "(not shown) is reversed by 40.5% of random orders" in tiewise(*command, "--explain").out

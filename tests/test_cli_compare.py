@@ -223,7 +223,7 @@ def test_holes_that_may_explain_a_difference_are_noted(tiewise, folder):
         text = "".join(f"q{q} Q0 d{i} {r} {20 - r} t\n" for q in range(4) for r, i in enumerate(dict.fromkeys(ids), 1))
         (folder / f"{name}.trec").write_text(text)
     command = ("compare", "pool.txt", "pooled.trec", "other.trec", "-m", "nDCG@10,AP", "--complete")
-    note = "Judged@10: pooled 1.00, other .20: unjudged documents may explain the difference."
+    note = "Judged@10: pooled 1.00, other .20: unjudged documents may be a part of the difference."
     assert tiewise(*command).out.count(note) == 1
     assert tiewise(*command, "--format", "json").json["notes"] == [note]
     assert "Judged" not in tiewise("compare", "pool.txt", "pooled.trec", "alike.trec", "-m", "AP", "--complete").out
@@ -366,7 +366,7 @@ def test_captions_name_lists_that_may_be_cut_and_missing_queries(tiewise, folder
     text = tiewise("compare", "cut.qrels", "one.trec", "two.trec", "-m", "R@3", "--format", "latex").out
     caption = next(line for line in text.splitlines() if line.startswith(r"\caption"))
     assert "R@3 of 2 runs, 2 queries, expected over all orders of ties." in caption
-    assert "Lists of one may have been cut inside a tie group." in caption and "*" not in caption
+    assert r"$\circ$ Lists of one may have been cut inside a tie group." in caption and "*" not in caption
     assert "Missing judged queries count as 0: 1 of one." in caption
 
 

@@ -185,6 +185,7 @@ def test_an_empty_list_is_a_query_all_the_same():
     ("table", "message"),
     [
         ({"q": {"d": float("nan")}}, "score 'nan' for query 'q', document 'd'. NaN has no rank"),
+        ({"a": {"q": {"d": 1.0}}}, "is not a number. If these are several runs by name, evaluate each"),
         ({"q": {"d": "high"}}, "query 'q', document 'd': score 'high' is not a number"),
         ({"q": {"d": "0.5"}}, "score '0.5' is text, not a number"),
         ({"q": {"d": None}}, "is not a number"),

@@ -375,6 +375,10 @@ def test_swapped_arguments_are_an_error():
         tw.evaluate(
             {query: {f"d{query}": 0.25 + at / 7, "e": at / 9} for at, query in enumerate("xyz")}, one_each, "RR"
         )
+    many = {f"q{query}": {f"d{doc}": (128 + (7 * query + doc) % 120) / 256 for doc in range(100)} for query in range(9)}
+    judged = {query: {"d1": 1, "d2": 0} for query in many}  # scores in bfloat16: many are equal
+    with pytest.raises(tw.InputError, match=r"The qrels look like a run \(label 0\.5\)"):
+        tw.evaluate(many, judged, "nDCG@10")
     as_floats = {query: {doc: float(label) for doc, label in docs.items()} for query, docs in labels.items()}
     tw.evaluate(scores, as_floats, "nDCG@10", complete=True)
 

@@ -900,6 +900,12 @@ def test_a_measure_of_ours_is_not_replaced():
     assert str(tw.RBP(p=np.float64(0.7))) == "RBP(p=0.7)"
 
 
+def test_a_run_is_not_a_measure():
+    run = {"1": {"a": 1.0, "b": 0.5}}
+    with pytest.raises(MeasureError, match=r"A run is not a measure\. Give several runs as \{name: run\}"):
+        tw.compare({"1": {"a": 1}}, run, run)
+
+
 def test_labels_beyond_the_scale_are_an_error():
     for name in ("ERR", "nERR", 'RBP(gains="graded", max=2)'):
         with pytest.raises(MeasureError, match="a label of 5 exceeds max="):

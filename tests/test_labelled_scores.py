@@ -55,6 +55,17 @@ def test_a_matrix_equals_evaluate(masked, block, monkeypatch):
     assert_same(tw.evaluate_scores(scores, labels, MEASURES[:3], mask=mask), expected, MEASURES[:3])  # fewer counts
 
 
+def test_scores_in_one_column_are_flat_if_the_labels_are():
+    scores, labels, _ = draw()
+    indexes = np.repeat(np.arange(len(scores)), scores.shape[1])
+    flat = tw.evaluate_scores(scores.reshape(-1), labels.reshape(-1), MEASURES, indexes=indexes)
+    column = scores.reshape(-1, 1)
+    assert_same(tw.evaluate_scores(column, labels.reshape(-1), MEASURES, indexes=indexes), flat)
+    assert_same(tw.evaluate_scores(column, labels.reshape(-1), MEASURES, group=[scores.shape[1]] * len(scores)), flat)
+    with pytest.raises(tw.InputError, match="The scores are flat"):
+        tw.evaluate_scores(column, labels.reshape(-1), MEASURES)
+
+
 def test_exchanged_scores_and_labels_are_an_error():
     scores, labels = [0.73, 0.51, 0.2], [1, 0, 0]
     for convert in (np.array, list, pytest.importorskip("torch").tensor):

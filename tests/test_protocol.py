@@ -183,7 +183,7 @@ def test_verdicts_and_what_to_choose(vectors):
     bound = f"−{-100 * found.difference('float32:int8').lower:.2f}"
     assert found.sentence.endswith(
         "Choose float32:int8: 25 bytes a vector instead of 96. It loses less than 12 points of nDCG@10, if "
-        f"any (95% bound for all rows: {bound})."
+        f"any (95% bound for all rows, one more query lost: {bound})."
     )
     sure = compared(vectors, "binary", max_loss=0.001)
     assert sure.verdict("binary") == "loses" and sure.choice is None
@@ -195,6 +195,11 @@ def test_verdicts_and_what_to_choose(vectors):
         "30 queries do not show that binary loses less than 18 points of nDCG@10. Stay with float32."
     )
     assert compared(vectors, "binary").choice is None
+
+
+def test_a_choice_that_also_reads_full_vectors_says_so(vectors):
+    sentence = compared(vectors, "binary+20", max_loss=0.5).sentence
+    assert "Choose binary+20: 3 bytes a vector instead of 96 (also reads full vectors, 96 bytes each). It" in sentence
 
 
 def test_only_smaller_vectors_are_chosen(vectors):
@@ -227,7 +232,8 @@ def test_a_row_that_gains_loses_nothing_in_the_sentence():
     good = {query: {"a": 2.0, "b": 1.0} for query in many}
     rows = {"first": tw.Row(good, bytes=2), "same": tw.Row(good, bytes=1)}
     found = tw.protocol(many, rows, "RR", complete=True, max_loss=0.01)
-    assert "instead of 2. It loses less than 1 point of RR, if any (95% bound for all rows: −" in found.sentence
+    bound = "95% bound for all rows, one more query lost: −"
+    assert f"instead of 2. It loses less than 1 point of RR, if any ({bound}" in found.sentence
 
 
 def test_of_equally_small_vectors_those_with_the_highest_lower_bound_are_chosen():

@@ -167,6 +167,8 @@ class Why(Result):
 
     def _section(self, view: View) -> Section:
         numbers = NumberFormat(self._digits if view.digits is None else view.digits, leading_zero=False)
+        if self._is_in_points:
+            numbers = NumberFormat(max(numbers.digits - 2, 0), leading_zero=False, factor=100)
         first, second = (
             name if self._is_printed else f"{name} {format_measured(value, numbers, is_count=self._is_count)}"
             for name, value in zip(self.names, self.values, strict=True)
@@ -197,6 +199,12 @@ class Why(Result):
     @property
     def _is_printed(self) -> bool:
         return self.decimals is not None
+
+    @property
+    def _is_in_points(self) -> bool:
+        """Whether both numbers were printed as hundredths, such as 36.57 or 36.57%."""
+        texts = (name.strip().removesuffix("%") for name in self.names) if self._is_printed else ()
+        return self._is_printed and all(float(text) != value for text, value in zip(texts, self.values, strict=True))
 
     @property
     def _is_count(self) -> bool:

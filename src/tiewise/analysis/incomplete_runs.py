@@ -93,7 +93,7 @@ def caption_notes(reports: Mapping[str, Report]) -> list[str]:
     """Short sentences for the caption of a table: lists that may have been cut, and missing queries counted as 0."""
     cut = [name for name, report in reports.items() if report.is_cut]
     missing = {name: report.missing_as_zero for name, report in reports.items() if report.missing_as_zero}
-    notes = [f"Lists of {join_names(cut)} may have been cut inside a tie group."] if cut else []
+    notes = [f"° Lists of {join_names(cut)} may have been cut inside a tie group."] if cut else []
     if missing:
         counts = join_names([f"{count:,} of {name}" for name, count in missing.items()])
         notes.append(f"Missing judged queries count as 0: {counts}.")

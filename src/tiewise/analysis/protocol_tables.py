@@ -255,7 +255,7 @@ def _describe_levels(found: Protocol, numbers: NumberFormat) -> str:
             if after:
                 shown = numbers.number(before), numbers.number(after)
                 change = f"range stays {shown[0]}" if shown[0] == shown[1] else f"range {shown[0]} → {shown[1]}"
-                if whole > after - ATOL:
+                if base != found.reference and whole > after - ATOL:
                     change += f" ({found.reference}: {numbers.number(whole)})"
             parts.append(f"{base} + {level}: {change}")
     return f"{'; '.join(parts)}." if parts else ""
@@ -269,8 +269,10 @@ def _describe_choice(found: Protocol, numbers: NumberFormat) -> str:
     whole = found.row(found.reference).bytes
     if choice is not None:
         difference = found.difference(choice)
-        size = f": {found.row(choice).bytes:,.0f} bytes a vector instead of {whole:,.0f}"
-        bound = f"95% bound for all rows: {numbers.signed(difference.lower)}"
+        row = found.row(choice)
+        also = f" ({row.note.partition('. ')[0].removesuffix('.')})" if row.note else ""
+        size = f": {row.bytes:,.0f} bytes a vector instead of {whole:,.0f}{also}"
+        bound = f"95% bound for all rows, one more query lost: {numbers.signed(difference.lower)}"
         return f"Choose {choice}{size}. It loses less than {loss}{', if any' * (difference.mean >= 0)} ({bound})."
     if not found._candidates:
         return f"Stay with {found.reference}: no row has smaller vectors."

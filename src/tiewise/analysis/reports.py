@@ -384,7 +384,7 @@ class Report(Result):
                 if far := [str(m) for m, z in zs.items() if sign * z > Z_LIMIT]:  # numbers differ from run to run
                     notes.append(
                         f"In {name_order(order)} {first} documents stand higher among documents of the same score "
-                        f"than in a random order, by more than {Z_LIMIT:g} standard deviations of {', '.join(far)}; "
+                        f"than in a random order, by more than {Z_LIMIT:g} standard deviations of {join_names(far)}; "
                         f"{describe_chance([sign * Z_LIMIT])}. Check whether the order depends on the labels: "
                         "candidates may have been listed so, or ids may go with their sources."
                     )
@@ -468,8 +468,8 @@ class Report(Result):
         """What each known tool would have printed for this run, and its bias against the expectation."""
         if not self._knows_tools:
             raise InputError(
-                "Tie groups do not hold the scores that other tools would read. Evaluate the run itself; of shards, "
-                "say tools=True."
+                "Tie groups and arrays do not hold the scores and ids that other tools would read. Evaluate the run "
+                "itself; of shards, say tools=True."
             )
         values = (self._printed(tool, measure) for measure in self.measures for tool in TOOLS.values())
         return ToolTable(tuple(value for value in values if value is not None), self._means)

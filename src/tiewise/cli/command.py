@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
@@ -51,6 +52,10 @@ PATH, NOT_NEGATIVE = click.Path(path_type=Path, readable=False), WholeNumber(min
 #: The types of values, by how help calls them; any other is a text.
 TYPES: dict[str, Any] = dict.fromkeys(["FILE", "FILE.json", "QRELS", "RUN", "SECOND"], InputPath())
 TYPES |= {"N": WholeNumber(min=1), "RANK": WholeNumber(min=1), "NUMBER": float}
+
+
+#: The parameters that name a file to write.
+WRITTEN = ("path", "figure")
 
 
 class Option(click.Option):
@@ -106,12 +111,24 @@ class Command(click.Command):
         super().__init__(*args, **settings)
         self.examples, self.collected = examples, collected
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse; an error of the parser knows its command, whose help the message names."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            error.ctx = error.ctx or ctx
+            raise
+
     def invoke(self, ctx: click.Context) -> Any:
-        """Check that standard input is read once, collect values, and call the function."""
-        read = [ctx.params.get(str(one.name)) for one in self.params if isinstance(one.type, InputPath)]
+        """Check that standard input is read once and no input is written, collect values, and call the function."""
+        names = [str(one.name) for one in self.params if isinstance(one.type, InputPath) and one.name not in WRITTEN]
+        read = [ctx.params.get(name) for name in names]
         paths = [path for value in read for path in (value if isinstance(value, tuple) else [value])]
         if paths.count(Path("-")) > 1:
             raise InputError("Standard input (-) can be read once. Give files for the others.")
+        for written in filter(None, map(ctx.params.get, WRITTEN)):
+            if any(path is not None and _is_same_file(path, written) for path in paths):
+                raise InputError(f"{written}: is read by this command. Write to another file.")
         for kind in self.collected:
             names = [one.name for one in fields(kind) if one.name in ctx.params]
             ctx.params[kind.__name__.lower()] = kind(**{name: ctx.params.pop(name) for name in names})
@@ -145,6 +162,12 @@ class Command(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':{formatter.current_indent}}{example}\n")
+
+
+def _is_same_file(path: Path, other: Path) -> bool:
+    """Whether two paths lead to one file; a pipe or a device may be read and written, and - is no file."""
+    files = (path, other)
+    return Path("-") not in files and all(map(os.path.isfile, files)) and path.samefile(other)
 
 
 def _add_record(rows: list[tuple[str, str]], record: tuple[str, str]) -> None:

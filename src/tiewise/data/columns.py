@@ -343,6 +343,8 @@ def _number_problem(value: object, where: str, what: str) -> str | None:
             return f"{where}: {what} {value!r} is text, not a number. Convert the {what}s: float({what})."
         is_list = isinstance(value, (list, tuple))
         advice = ' Write a list of results as {query: [{"id": …, "score": …}, …]}.' if is_list else ""
+        if isinstance(value, Mapping) and what == "score":
+            advice = " If these are several runs by name, evaluate each, or give them to compare."
         return f"{where}: {what} {value!r:.60} is not a number.{advice}"
     except OverflowError:
         number = math.inf

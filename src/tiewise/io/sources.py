@@ -37,6 +37,7 @@ from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import arrange_ties
 
 MAX_LABEL = 10  # labels above it are rare
+MAX_FRACTIONS = 101  # the labels 0, .01 ... 1
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -105,7 +106,7 @@ def as_qrels(qrels: QrelsLike, *, format: str | None = None, kind: Kind = "adhoc
 def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | None) -> None:
     """Raise if scores were very likely given as judgments, and labels as a run, both in dictionaries.
 
-    Most labels are fractions, and few are equal; all scores are small integers, and some are equal or 0.
+    The labels `look_like_scores`; all scores are small integers, and some are equal or 0.
     """
     if judged is None or not (isinstance(qrels, Mapping) and isinstance(run, Mapping)):
         return
@@ -123,13 +124,13 @@ def check_not_swapped(qrels: QrelsLike | None, run: RunLike, judged: Qrels | Non
 
 
 def look_like_scores(values: Floats) -> bool:
-    """Whether most numbers are fractions, and few are equal.
+    """Whether most numbers are fractions, and more than half of the numbers, or more than 101, are distinct.
 
     >>> look_like_scores(np.array([0.73, 0.51])), look_like_scores(np.array([1.0, 0.5, 0.0, 0.5]))
     (True, False)
     """
-    fractions = np.count_nonzero(values != np.round(values))
-    return bool(fractions > len(values) / 2 and len(np.unique(values)) > len(values) / 2)
+    fractions, distinct = np.count_nonzero(values != np.round(values)), len(np.unique(values))
+    return bool(fractions > len(values) / 2 and distinct > min(len(values) / 2, MAX_FRACTIONS))
 
 
 def find_fraction(values: Floats) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, wraps
 from importlib import import_module
 from itertools import chain
@@ -161,6 +161,8 @@ def parse_all(names: MeasureLike | Iterable[MeasureLike]) -> list[Measure]:
     if not isinstance(names, str):
         if not isinstance(names, Iterable) or isinstance(names, bytes):
             raise MeasureError(f"{names!r} is not a measure. Give names such as 'nDCG@10', or measures.")
+        if isinstance(names, Mapping) and any(isinstance(value, Mapping) for value in names.values()):
+            raise MeasureError("A run is not a measure. Give several runs as {name: run}.")
         listing = tuple(names)
         if not listing:
             raise MeasureError("No measure was asked for. `tiewise measures` lists them.")

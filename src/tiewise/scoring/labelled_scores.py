@@ -125,7 +125,10 @@ def _names(columns: _Columns, given: Any) -> tuple[str, ...]:
 
 
 def read_arrays(scores: Any, labels: Any, mask: Any) -> tuple[Backend, Array, Array, Array | None]:
-    """The library of the scores, and scores, labels and mask in it, all of one shape."""
+    """The library of the scores, and scores, labels and mask in it, all of one shape.
+
+    Scores in one column, (rows, 1), as a cross-encoder with one logit returns them, are flat if the labels are.
+    """
     rows = scores if isinstance(scores, (list, tuple)) else ()
     if len({len(row) for row in rows if isinstance(row, (list, tuple)) or getattr(row, "ndim", False)}) > 1:
         raise InputError(
@@ -134,6 +137,8 @@ def read_arrays(scores: Any, labels: Any, mask: Any) -> tuple[Backend, Array, Ar
     backend = backend_of(scores)
     score = backend.as_array(scores, "scores")
     label = _bring(backend, labels, "labels")
+    if len(label.shape) == 1 and tuple(score.shape) == (label.shape[0], 1):
+        score = score[:, 0]
     _check_shape("labels", label, tuple(score.shape), score)
     if mask is None:
         return backend, score, label, None

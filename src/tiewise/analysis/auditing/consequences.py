@@ -66,7 +66,6 @@ GRADES: dict[Grade, tuple[str, str]] = {
 }
 RANKED = tuple(GRADES)
 
-DIGITS = ("first", "second", "third", "fourth", "fifth", "sixth")
 HARMLESS = 0.0005  # an effect from here on changes the number
 HARMLESS_SHARE = 0.1  # and so does one from this share of the uncertainty over queries on
 MIN_REVERSED = 0.025  # the least share of random orders that counts as a reversal
@@ -101,17 +100,14 @@ class Effect:
         return "harmless" if is_small else "changes_number"
 
     def __str__(self) -> str:
-        """What ties change, and how much other queries would."""
+        """How much ties change the measure (a typical order; else the range), and how much other queries would."""
         size = self.size or self.range
         place = -int(f"{size:.6e}".partition("e")[2])  # of the first digit that is not 0
         numbers = NumberFormat(max(3, place), leading_zero=False)
-        what = f"the {DIGITS[place - 1]} digit of {self.measure}" if 0 < place <= len(DIGITS) else self.measure
-        moved, half = numbers.number(size), self.half_width
-        if half is None:
-            return f"Ties change {what}"
-        if size >= half:
-            return f"Ties change {self.measure} by {moved}; other queries would change it by {numbers.number(half)}"
-        return f"Ties change {what}; other queries would change it by {numbers.number(half)}"
+        change = f"Ties change {self.measure} by about {numbers.number(size)}"
+        if self.half_width is None:
+            return change
+        return f"{change}; other queries would change it by {numbers.number(self.half_width)}"
 
 
 @dataclass(frozen=True)

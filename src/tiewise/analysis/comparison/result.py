@@ -615,7 +615,7 @@ class Compared(Result):
         shown = {k: [f"{name} {_TWO_DIGITS.number(one)}" for name, one in some.items()] for k, some in behind.items()}
         return tuple(
             f"Judged@{k}: {', '.join(names[:MAX_NAMED])}{' …' if len(names) > MAX_NAMED else ''}: "
-            "unjudged documents may explain the difference."
+            "unjudged documents may be a part of the difference."
             for k, names in shown.items()
         )
 
