@@ -13,6 +13,7 @@ import subprocess
 import sys
 import warnings
 import weakref
+from collections.abc import Mapping
 from fractions import Fraction
 from math import comb
 
@@ -733,6 +734,14 @@ def test_an_order_that_knows_the_labels_is_pointed_out():
 
 
 # -- the report ----------------------------------------------------------------------------------------------------
+
+
+def test_a_report_is_a_mapping():
+    report = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 1.0, "b": 0.5}}, ["RR", "P@10"])
+    assert isinstance(report, Mapping) and len(report) == 2
+    assert list(report) == list(report.keys()) == [tw.RR, tw.P @ 10] and "recip_rank" in report
+    assert dict(report) == dict(report.items()) == {measure: report[measure] for measure in report}
+    assert report.get("MRR") == report["RR"] and report.get("AP") is report.get("no measure") is None
 
 
 def test_a_report_converts():

@@ -285,6 +285,19 @@ def test_rbp_takes_phi_under_both_names():
         tw.RBP(p=0.9, phi=0.9)
 
 
+@pytest.mark.parametrize("name", ["RBO", "RBA", "RBR", "MED_RBP"])
+def test_measures_of_two_rankings_take_phi_under_both_names(name):
+    measure, function = getattr(tw, name), getattr(rankings_folder, name.lower())
+    assert (
+        measure(p=0.7) == measure(phi=0.7) == tw.parse(f"{name}(p=0.7)") and str(measure(p=0.7)) == f"{name}(phi=0.7)"
+    )
+    with pytest.raises(tw.MeasureError, match=f"{name}: p and phi are two names of one parameter"):
+        measure(p=0.7, phi=0.7)
+    assert function("a (b c)", "b a d", p=0.7) == function("a (b c)", "b a d", phi=0.7)
+    with pytest.raises(InputError, match=r"phi=0\.7 and p=0\.8 are two names of one parameter"):
+        function("a", "a", phi=0.7, p=0.8)
+
+
 def test_the_folder_exports_its_functions_and_results():
     for name in rankings_folder.__all__:
         value = getattr(rankings_folder, name)

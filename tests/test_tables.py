@@ -244,6 +244,26 @@ def test_every_result_converts(result):
     assert result._repr_html_().startswith("<div")
 
 
+def test_the_frame_of_an_estimate_has_the_columns_and_numbers_of_its_report():
+    qrels, run = {"q1": {"a": 1}, "q2": {"b": 1}}, {"q1": {"a": 1.0, "c": 1.0}, "q2": {"b": 1.0}}
+    report = tw.evaluate(qrels, run, "RR", rerun=run, complete=True)
+    whole, alone = report.to_frame().drop(columns="query"), report["RR"].to_frame()
+    pandas.testing.assert_frame_equal(alone, whole, check_dtype=False, check_exact=True)
+    assert (alone["minimum"][0], alone["maximum"][0]) == (0.75, 1.0)
+
+
+def test_the_frames_of_rank_biased_results_have_numbers():
+    bounds = tw.rbo("a (b c)", "b a d")
+    frame = bounds.to_frame().set_index("bound")
+    assert list(frame.index) == ["lower", "extrapolated", "upper"]
+    for name, row in frame.iterrows():
+        part = getattr(bounds, name)
+        assert [row["minimum"], row["maximum"], row["std"]] == [part.minimum, part.maximum, part.std]
+    tau = tw.tau("a (b c)", "a b c")
+    (row,) = tau.to_frame().to_dict("records")
+    assert (row["minimum"], row["maximum"], row["tau_b"]) == (tau.minimum, tau.maximum, tau.tau_b)
+
+
 def test_a_comparison_is_its_pairs_to_programs():
     frame = results()[0].to_frame()
     assert list(frame.columns[:3]) == ["measure", "a", "b"] and list(frame["measure"]) == ["RR"] * 3 + ["P@1"] * 3

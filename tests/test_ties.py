@@ -1,4 +1,4 @@
-"""The waist: counting against looking, shards against the whole, dicts against columns, every tie-break order."""
+"""Tie groups: counting against looking, shards against the whole, dicts against columns, every tie-break order."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ class Reports(Result, dict[str, Report]):
                         some = slice(start, start + BLOCK_ROWS)
                         yield _block(names | {"query": list(found.queries[some])} | _columns(found, some))
                     if view.summary:
-                        yield _block(names | {"query": ["all"]} | _flatten(report[measure]))
+                        yield _block(names | {"query": ["all"]} | report[measure]._row)
 
         return Table(tuple(map(Column, REPORT_COLUMNS)), BlockRows(blocks))
 
@@ -255,16 +255,6 @@ def _method_columns(methods: Methods | None) -> dict[str, Any]:
     words = {f"{name}_method": [WORDS[code] for code in column.tolist()] for name, column in codes.items()}
     error = np.where(codes["expected"] == SAMPLED, np.nan_to_num(methods.standard_error), np.nan)
     return words | {"standard_error": error}
-
-
-def _flatten(estimate: Estimate) -> dict[str, Any]:
-    plain = estimate.to_dict()
-    for interval, ends in (("ci", ("ci_low", "ci_high")), ("cut", ("cut_lower", "cut_upper"))):
-        plain |= dict(zip(ends, plain[interval] or (None, None), strict=True))
-    for name, parts in (("rerun", ("low", "high", "std")), ("noise", ("expected", "std"))):
-        found = plain.pop(name) or {}
-        plain |= {f"{name}_{part}": found.get(part) for part in parts}
-    return plain | {f"{name}_method": word for name, word in estimate.method.items()}
 
 
 def _share_of_interval(mean: Estimate) -> float:

@@ -81,7 +81,7 @@ class Provenance(Result):
         return asdict(self)
 
 
-class Report(Result):
+class Report(Result, Mapping[Measure, Estimate]):
     """The estimates of all measures: ``report["nDCG@10"]`` is the mean, `per_query` has each query."""
 
     _schema = "tiewise/evaluation/1"
@@ -123,6 +123,12 @@ class Report(Result):
             return isinstance(measure, (str, Measure)) and parse(measure) in self._estimates
         except MeasureError:
             return False
+
+    def get(self, measure: str | Measure, default: Any = None) -> Any:
+        """The mean of a measure, or the default if it was not measured."""
+        if measure not in self:
+            return default
+        return self[measure]
 
     def per_query(self, measure: str | Measure) -> Estimates:
         """``{query id: Estimate}`` of a measure; its columns are arrays."""

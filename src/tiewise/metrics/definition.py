@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -147,6 +147,7 @@ class Measure:
 
     params: ClassVar[dict[str, Param]] = {}  #: by name, from the class body
     aliases: ClassVar[Sequence[str]] = ()  #: other spellings, `name` or `name:param=value`
+    other_names: ClassVar[Mapping[str, str]] = {}  #: other names of parameters, each with its own
     takes_cutoff: ClassVar[bool] = True
     after_at: ClassVar[str] = "cutoff"  #: what a number after @ sets
     takes_depth: ClassVar[bool] = True  #: exact even where only part of a tie group is seen
@@ -345,8 +346,13 @@ class Measure:
         """The same measure with other parameters; `cutoff` and `judged_only` may be among them."""
         if unnamed:
             raise MeasureError(f"{self.stem}({unnamed[0]!r}): parameters have names. A cutoff: {self.stem} @ 10.")
+        for other, name in self.other_names.items():
+            if {other, name} <= params.keys():
+                first, last = sorted((other, name))
+                raise MeasureError(f"{self.stem}: {first} and {last} are two names of one parameter. Give one of them.")
+        named = {self.other_names.get(name, name): value for name, value in params.items()}
         own = {"cutoff": self.cutoff, "judged_only": self.judged_only}
-        return type(self)(**(own | self._values() | params))
+        return type(self)(**(own | self._values() | named))
 
     def __matmul__(self, cutoff: float | None) -> Self:
         sets = "cutoff" if cutoff is None else self.after_at

@@ -196,6 +196,20 @@ class Estimate(Result):
             plain[name] = None if found is None else asdict(found)
         return plain | {"range": self.range, "bias": self.bias, "z": self.z}
 
+    @property
+    def _row(self) -> dict[str, Any]:
+        """All statistics as the columns of one row, in the order of a report's."""
+        names = ("minimum", "maximum", "std", "oblivious", "bias", "range", "z", "residual")
+        columns: dict[str, Any] = {"expected": self.expected}
+        columns |= zip(("ci_low", "ci_high"), self.ci or (None, None), strict=True)
+        columns |= {name: getattr(self, name) for name in names}
+        columns |= zip(("cut_lower", "cut_upper"), self.cut or (None, None), strict=True)
+        columns |= {f"{name}_method": word for name, word in self.method.items()}
+        columns |= {"standard_error": self.standard_error}
+        for name, parts in (("rerun", ("low", "high", "std")), ("noise", ("expected", "std"))):
+            columns |= {f"{name}_{part}": getattr(getattr(self, name), part, None) for part in parts}
+        return columns | {f.name: getattr(self, f.name) for f in fields(self)[len(fields(Estimate)) :]}
+
     def __format__(self, spec: str) -> str:
         """The expectation, and the range behind it where there is one: ``f"{estimate:.3f}"``."""
         if self.expected is None:
@@ -215,6 +229,11 @@ class Estimate(Result):
         from tiewise.results.estimates import estimate_section
 
         return estimate_section("measure", [(self.measure or "", self)], view)
+
+    def _records(self, view: View) -> Table:
+        from tiewise.results.model import Table
+
+        return Table.of_record({"measure": self.measure} | self._row)
 
 
 @dataclass(frozen=True, repr=False)
@@ -262,10 +281,20 @@ class Bounds(Result):
     def _section(self, view: View) -> Section:
         from tiewise.results.estimates import estimate_section
 
-        parts = {"value": self.value, "lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
         notes = () if self.residual is None else (f"What is not seen leaves {self.residual:.4f} open.",)
-        found = [(name, part) for name, part in parts.items() if part is not None]
-        return estimate_section("bound", found, view, title=self.measure or "Bounds", notes=notes)
+        return estimate_section("bound", self._parts.items(), view, title=self.measure or "Bounds", notes=notes)
+
+    def _records(self, view: View) -> Table:
+        from tiewise.results.model import Table
+
+        rows = [{"bound": name} | part._row for name, part in self._parts.items()]
+        return Table.of_records(rows[0], rows)
+
+    @property
+    def _parts(self) -> dict[str, Estimate]:
+        """The estimates that there are, in the order in which they are shown."""
+        parts = {"value": self.value, "lower": self.lower, "extrapolated": self.extrapolated, "upper": self.upper}
+        return {name: part for name, part in parts.items() if part is not None}
 
 
 @dataclass(frozen=True)

@@ -42,23 +42,29 @@ from tiewise.rankings.weights import (
     as_weights,
     check_phi,
     difference_table,
+    either_phi,
     weight_table,
 )
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 
 def rbo(
-    x: RankingLike, y: RankingLike, phi: float = 0.9, ties: Literal["average", "w", "a", "b"] = "average"
+    x: RankingLike,
+    y: RankingLike,
+    phi: float = 0.9,
+    ties: Literal["average", "w", "a", "b"] = "average",
+    *,
+    p: float | None = None,
 ) -> Bounds:
     """Rank-biased overlap of two rankings (Eq. 5; Webber et al. 2010): RBO_MIN, RBO_MAX, and RBO_EXT as `extrapolated`.
 
     `ties="average"` is the exact expectation over all tie orders, with its extremes and standard deviation; ``"w"``,
-    ``"a"`` and ``"b"`` are the variants of Corsi & Urbano (2024), one number each.
+    ``"a"`` and ``"b"`` are the variants of Corsi & Urbano (2024), one number each. `p` is another name of `phi`.
 
     >>> rbo("a b c", "a c b", phi=0.9).extrapolated
     RBO 0.9550
     """
-    pairs = pair_rankings(x, y)
+    pairs, phi = pair_rankings(x, y), check_phi(either_phi(phi, p, 0.9))
     return make_bounds("RBO", compute_rbo(pairs, phi, ties), _variance(pairs, phi) if ties == "average" else {})
 
 
@@ -237,9 +243,7 @@ def med_rbp(
     >>> med_rbp("a (b c) d", "b a e", phi=0.8).upper
     MED-RBP 0.6960 [0.6800, 0.7120]
     """
-    if p is not None and phi is not None:
-        raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
-    phi = phi if p is None else p
+    phi = either_phi(phi, p)
     chosen = as_weights(RBP.p if phi is None and weights is None else phi, weights)
     pairs = pair_rankings(x, y)
     weight = chosen.at(np.arange(1, int(pairs.length.max()) + 1))
@@ -286,19 +290,20 @@ def rba(
     phi: float | None = None,
     ties: Literal["average", "share"] = "average",
     *,
+    p: float | None = None,
     weights: WeightsLike | None = None,
 ) -> Bounds:
     """Rank-biased alignment of two rankings: each common item counts by its rank in both (Eqs. 11 to 13).
 
-    Ranks have geometric weights for φ, or other `weights`. `ties="share"` splits weights evenly over tied ranks before
-    multiplying them. It has no upper bound.
+    Ranks have geometric weights for φ (`phi` or `p`), or other `weights`. `ties="share"` splits weights evenly over
+    tied ranks before multiplying them. It has no upper bound.
 
     >>> rba("a b c", "a c b", phi=0.8)
     RBA from 0.4862 to 0.9982
     >>> rba("a b c", "a c b", weights=[3, 2, 1])
     RBA from 0.9714 to 0.9714
     """
-    pairs, chosen = pair_rankings(x, y), as_weights(phi, weights)
+    pairs, chosen = pair_rankings(x, y), as_weights(either_phi(phi, p), weights)
     return make_bounds(
         "RBA", compute_rba(pairs, chosen, ties), _alignment_variance(pairs, chosen) if ties == "average" else {}
     )

@@ -20,6 +20,8 @@ from tiewise.ties.pairs import PairGroups
 
 #: What is known of a pair, in the order in which it is shown.
 PARTS = ("value", "lower", "upper", "extrapolated")
+#: What φ is called, too.
+PHI = {"p": "phi"}
 
 
 class _NoValueError(MeasureError, AttributeError):
@@ -66,6 +68,7 @@ class _RBO(PairMeasure):
     RBO(phi=0.95)@100
     """
 
+    other_names = PHI
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "w", "a", "b"))
     parts = ("lower", "upper", "extrapolated")
@@ -81,6 +84,7 @@ class _RBA(PairMeasure):
     RBA(phi=0.95)
     """
 
+    other_names = PHI
     phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "share"))
 
@@ -100,6 +104,7 @@ class _RBR(PairMeasure):
     RBR(phi=0.8)@20
     """
 
+    other_names = PHI
     phi: float = param(0.9, above=0, below=1, shown=True)
     symmetric = False
 
@@ -121,21 +126,17 @@ class _MED_RBP(PairMeasure):
     """Maximised effectiveness difference: the largest difference of RBP that any judgments could give.
 
     It is a distance: 0 for the same ranking. The value takes both lists as complete; the bounds are for lists that go
-    on. `p` is another name of `phi`.
+    on.
 
     >>> MED_RBP(phi=0.9) @ 100
     MED_RBP(phi=0.9)@100
     """
 
     aliases = ("MED-RBP",)
+    other_names = PHI
     phi: float = param(0.9, above=0, below=1, shown=True)
     is_distance = True
     parts = ("value", "lower", "upper")
-
-    def __call__(self, /, **params: Any) -> _MED_RBP:
-        if {"p", "phi"} <= params.keys():
-            raise MeasureError("MED_RBP: p and phi are two names of one parameter. Give one of them.")
-        return super().__call__(**{"phi" if name == "p" else name: value for name, value in params.items()})
 
     def of_pairs(self, pairs: PairGroups, extremes: bool = True) -> Parts:
         return compute_med(pairs, Weights.geometric(self.phi), extremes)

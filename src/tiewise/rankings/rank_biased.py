@@ -31,7 +31,7 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.segments import safe_divide
 from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, check_depth, check_gains, pair_rankings
 from tiewise.rankings.tie_orders import Parts, make_bounds, make_estimate, over_orders, sum_variance
-from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi
+from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi, either_phi
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.pairs import PairGroups
 
@@ -53,9 +53,7 @@ def rbp(
     >>> rbp("a (b c)", {"a": 1, "b": 0}, phi=0.5)
     RBP from 0.5000 to 0.8125
     """
-    if p is not None and phi != RBP.p:
-        raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
-    phi = check_phi(phi if p is None else p)
+    phi = check_phi(either_phi(phi, p, RBP.p))
     if depth is not None:
         check_depth(depth)
     if not isinstance(gmax, Real) or not 0 < gmax < inf:
@@ -99,13 +97,14 @@ def rbr(
     phi: float | None = None,
     depth: int | None = None,
     *,
+    p: float | None = None,
     weights: WeightsLike | None = None,
 ) -> Bounds:
     """Rank-biased recall: the weight, in a reference ranking, of the items of an observed set (Eqs. 6 to 9).
 
-    Ranks have geometric weights for φ, or other `weights`. A string is parsed as a ranking. With `depth`, `observed` is
-    a ranking, and its first `depth` items are the set. If the depth splits a tie group, each item of the group is in
-    the set with the probability that a random order gives.
+    Ranks have geometric weights for φ (`phi` or `p`), or other `weights`. A string is parsed as a ranking. With
+    `depth`, `observed` is a ranking, and its first `depth` items are the set. If the depth splits a tie group, each
+    item of the group is in the set with the probability that a random order gives.
 
     >>> r = "D07 D04 D11 D12 D10 D15 D06 D22 D19 D28"
     >>> rbr({"D06", "D23", "D10", "D07", "D04"}, r, phi=0.6)
@@ -117,7 +116,7 @@ def rbr(
     """
     is_set = depth is None and not isinstance(observed, (str, Ranking))
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
-    pairs, chosen = pair_rankings(items, reference), as_weights(phi, weights)
+    pairs, chosen = pair_rankings(items, reference), as_weights(either_phi(phi, p), weights)
     parts = compute_rbr(pairs, chosen, depth)
     return make_bounds("RBR", parts, _variance(pairs, chosen, depth))
 

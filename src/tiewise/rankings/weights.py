@@ -34,6 +34,13 @@ def check_phi(phi: object) -> float:
     return float(number)
 
 
+def either_phi(phi: float | None, p: float | None, default: float | None = None) -> float | None:
+    """φ, which may be given as `p`; an error if it is given under both names."""
+    if p is not None and phi != default:
+        raise InputError(f"phi={phi!r} and p={p!r} are two names of one parameter. Give one of them.")
+    return phi if p is None else p
+
+
 # -- weights of ranks ----------------------------------------------------------------------------------------------
 
 

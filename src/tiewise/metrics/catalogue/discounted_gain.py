@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,16 +130,12 @@ class _RBP(Binary):
     RBP(p=0.5)
     """
 
+    other_names: ClassVar[Mapping[str, str]] = {"phi": "p"}
     distinguishes_unjudged = True  # in its residual
     form = "sum"
     p: float = param(0.8, above=0, below=1, shown=True)
     gains: str = param("binary", choices=("binary", "graded", "judged"))
     max: float = param(1, above=0)
-
-    def __call__(self, /, *unnamed: Any, **params: Any) -> _RBP:
-        if {"p", "phi"} <= params.keys():
-            raise MeasureError("RBP: p and phi are two names of one parameter. Give one of them.")
-        return super().__call__(*unnamed, **{"p" if name == "phi" else name: value for name, value in params.items()})
 
     def gain(self, label: Floats) -> Floats:
         if self.gains == "binary":
