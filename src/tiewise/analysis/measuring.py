@@ -6,7 +6,7 @@ Counting comes first and costs most. Measuring comes after it, as often as neede
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
@@ -56,8 +56,7 @@ def count_run(
     """
     if qrels is None:
         qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)  # type: ignore[arg-type]  # raises
-    if not len(qrels.queries):
-        raise InputError("The qrels are empty: there is nothing to measure against.")
+    check_judged(qrels)
     orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
@@ -73,17 +72,10 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
     """
     if counted.n_rows is None:  # only tie groups are known
         return
-    if not counted.n_rows and not counted.n_queries:
-        raise InputError("The run is empty: it has no query.")
     for what in counted.numbered:
         warn_of_row_numbers(what, qrels.queries if what == "query" else qrels.docs)
     present = counted.n_present
-    if not present:
-        of_run = list_examples(counted.queries, total=counted.n_queries)
-        raise InputError(
-            f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
-            f"of the qrels: {list_examples(qrels.queries)}."
-        )
+    check_common_queries(qrels, present, counted.queries, counted.n_queries)
     if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
@@ -96,9 +88,32 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
         is_numbered = is_response and all(map(str.isdecimal, counted.docs))
         hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {list_examples(counted.docs)}; "
-            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}.{hint}"
+            f"The run and the qrels have no document in common. {list_documents(counted.docs, qrels)}{hint}"
         )
+
+
+def check_judged(qrels: Qrels) -> None:
+    """Raise if there is no judged query."""
+    if not len(qrels.queries):
+        raise InputError("The qrels are empty: there is nothing to measure against.")
+
+
+def check_common_queries(qrels: Qrels, present: int, queries: Sequence[str], n_queries: int | None) -> None:
+    """Raise if no judged query is `present` in a run; `queries` are some of the `n_queries` that it has."""
+    if present:
+        return
+    if not n_queries:
+        raise InputError("The run is empty: it has no query.")
+    raise InputError(
+        "The run and the qrels have no query in common. Queries of the run: "
+        f"{list_examples(queries, total=n_queries)}; of the qrels: {list_examples(qrels.queries)}."
+    )
+
+
+def list_documents(docs: Sequence[str], qrels: Qrels) -> str:
+    """Some documents of a run, and some of the qrels, as a sentence."""
+    judged = list_examples(qrels.ids(np.arange(min(3, len(qrels)))))
+    return f"Documents of the run: {list_examples(docs)}; of the qrels: {judged}."
 
 
 @lru_cache(maxsize=256)
