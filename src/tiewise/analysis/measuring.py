@@ -113,7 +113,7 @@ def check_common_queries(qrels: Qrels, present: int, queries: Sequence[str], n_q
 def list_documents(docs: Sequence[str], qrels: Qrels) -> str:
     """Some documents of a run, and some of the qrels, as a sentence."""
     judged = list_examples(qrels.ids(np.arange(min(3, len(qrels)))))
-    return f"Documents of the run: {list_examples(docs)}; of the qrels: {judged}."
+    return f"Documents of the run: {list_examples(dict.fromkeys(docs))}; of the qrels: {judged}."
 
 
 @lru_cache(maxsize=256)
@@ -173,6 +173,11 @@ class Evaluation:
         return copied
 
     @property
+    def readable(self) -> RunSource | None:
+        """The run, if its rows can be read: tie groups have none, and another process does not have the run."""
+        return None if isinstance(self.source, Counted) else self.source
+
+    @property
     def ties(self) -> TieGroups:
         """The tie groups of the scores as they are, for the judged documents that were counted."""
         return self.counted.ties["float64"]
@@ -187,12 +192,12 @@ class Evaluation:
         """The counts with those of judged documents of label 0."""
         if self.counted.qrels.pool is None:
             return self.counted
-        if self.source is None or isinstance(self.source, Counted) or not self.source.is_constant:
+        if (source := self.readable) is None or not source.is_constant:
             raise InputError(
                 "The run was counted without the documents of label 0, which this measure needs. Evaluate it again "
                 "with this measure."
             )
-        return count_run(self.qrels, self.source, self.options)
+        return count_run(self.qrels, source, self.options)
 
     @property
     def self_queries(self) -> int:
@@ -203,13 +208,13 @@ class Evaluation:
     def self_stands_first(self) -> bool:
         """Whether these documents are mostly the first of their lists: queries that are documents too find themselves.
 
-        Elsewhere ids coincide by chance, or because Tiewise numbered both. True if the run cannot be read.
+        Elsewhere ids coincide by chance, or because Tiewise numbered rows. True if the run cannot be read.
         """
         if self.counted.numbered:
             return False
-        if self.source is None or isinstance(self.source, Counted):
+        if (source := self.readable) is None:
             return True
-        run = self.source.rows()
+        run = source.rows()
         rows, first = run.self_rows, np.full(len(run.queries), -np.inf)
         np.maximum.at(first, run.query, run.score)
         return bool(np.mean(run.score[rows] == first[run.query[rows]]) >= 0.5) if len(rows) else True
@@ -221,10 +226,10 @@ class Evaluation:
 
     def edited(self, **changes: Any) -> Evaluation | None:
         """The same run with `drop_self` or `distances`; None if the run cannot be read any more."""
-        if self.source is None or isinstance(self.source, Counted):
+        if (source := self.readable) is None:
             return None
         options = replace(self.options, **changes)
-        source = edit_source(self.source, drop_self=options.drop_self, distances=options.distances)
+        source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
         return Evaluation(count_run(self.qrels, source, options), options, source, self.qrels)
 
     def grouped(self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False) -> GroupedJudgments:
