@@ -382,6 +382,14 @@ class Evaluation:
             return None
         return self._value(measure, self.read_by(measure, rule), rule.order)  # several tools have one rule
 
+    def mean_in_order(self, measure: Measure, rule: Rule) -> float | None:
+        """The same over the queries that count and for which it is defined; None if there are none."""
+        values = self.in_order(measure, rule)
+        if values is None:
+            return None
+        counts = self.kept(measure) & ~np.isnan(values)
+        return measure.aggregation.of_values(values[counts]) if counts.any() else None
+
     @cached_method
     def _value(self, measure: Measure, grouped: GroupedJudgments, order: str) -> Floats:
         return freeze(engine.value(measure, grouped, grouped.oblivious(order)))

@@ -149,15 +149,8 @@ class System:
         } | self._in_orders(measure)
 
     def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
-        kept = self.kept(measure)
-        if not kept.any():
-            return {}
-        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in TOOL_ORDERS}
-        return {
-            ORDER_NAMES[order]: PrintedValue(measure.aggregation.of_values(value[kept]), True)
-            for order, value in values.items()
-            if value is not None and not np.isnan(value[kept]).any()
-        }
+        values = {order: self._evaluation.mean_in_order(measure, Rule(order)) for order in TOOL_ORDERS}
+        return {ORDER_NAMES[order]: PrintedValue(value, True) for order, value in values.items() if value is not None}
 
     def _has_same_definition(self, measure: Measure, tool: str) -> bool:
         """Whether a tool's definition and queries give the same expectation as ours here."""
