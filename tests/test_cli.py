@@ -314,6 +314,7 @@ def test_latex_and_markdown(tiewise, folder):
     latex = tiewise("evaluate", "qrels.txt", *runs, "--format", "latex").out
     assert r"tied & 40.0\% & 0.875 & 0.750 -- 1.000 \\" in latex
     assert r"a\_b\textbar{}\% & 0\% & 0.750 & same \\" in latex
+    assert r"means over all orders of tied documents. By tie order: lowest -- highest." in latex
     assert latex.count(r"\toprule") == latex.count(r"\end{tabular}") == 1 and r"\multicolumn{2}{c}{RR}" in latex
     markdown = tiewise("evaluate", "qrels.txt", *runs, "--format", "markdown").out
     assert "| run | tied | RR value | by tie order |" in markdown

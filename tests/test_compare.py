@@ -1070,3 +1070,5 @@ def test_an_order_in_which_a_measure_is_not_defined_leaves_the_query_out():
         report = tw.evaluate(qrels, runs[row["system"]], "Accuracy@2", **options)
         assert row["oblivious"] == report["Accuracy@2"].oblivious
     assert found.tau() == 1
+    printed = dict(zip(found.pair("A", "B").tools["tool"], found.pair("A", "B").tools["a"], strict=True))
+    assert printed["the order by descending ids"] == printed["ir_measures"] == 1

@@ -94,7 +94,12 @@ def test_a_measure_that_overrides_a_part_takes_the_general_path():
         def depth(self, q):
             return (q.length + 1) // 2
 
+    class Bounded(type(tw.P)):
+        """Lists that may be truncated have other bounds."""
+
+        value_range = (0.0, 1.0)
+
     class Same(type(tw.P)):
         """Nothing is overridden."""
 
-    assert list(tables_of((Late(), Half(), Same()), counted(10)).rows) == [Same()]
+    assert list(tables_of((Late(), Half(), Bounded(), Same()), counted(10)).rows) == [Same()]

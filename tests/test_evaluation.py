@@ -936,6 +936,7 @@ def test_labels_beyond_the_scale_are_an_error():
         ("mrr_cut.10", "Did you mean 'RR@10'"),
         ("rprec10", "Did you mean 'Rprec'"),
         ("F2", r"Did you mean 'F\(beta=2\)'"),
+        ("f2_10", r"Did you mean 'F\(beta=2\)@10'"),
         ("nDCG@0", "whole number from 1"),
         ("nDCG@-1", "whole number|Unknown"),
         ("nDCG@1.5", "whole number"),

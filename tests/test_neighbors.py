@@ -140,7 +140,7 @@ def test_a_list_that_is_known_to_be_whole_brings_no_warning(reader, options, mon
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         report = tw.evaluate({"0": QRELS["0"]}, run, ["RR", "nDCG@10"], **options)
-    assert report["RR"].expected == 0.75 and report.cut_lists == 0
+    assert report["RR"].expected == 0.75 and report.provenance.cut_lists == 0
 
 
 def test_rounded_scores_may_tie_with_what_was_left_out():

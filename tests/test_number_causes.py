@@ -673,6 +673,11 @@ def test_the_command_with_numbers_and_runs(tiewise: Any) -> None:
     assert "Give the measure of the two numbers, such as nDCG@10 (-m)." in tiewise(*asked, code=2).err
 
 
+def test_a_short_name_of_a_type_is_that_type() -> None:
+    tools = "trec_eval --score-dtype fp16", "trec_eval --score-dtype float16"
+    assert tw.why({"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}, "RR", tools=tools).causes == ()
+
+
 def test_one_tool_is_compared_with_the_expected_value_in_ndcg(tiewise: Any, folder: Any) -> None:
     files = folder / "qrels.txt", folder / "run.trec"
     both = repr(tw.why(*files, "nDCG@10", tools=("pytrec_eval", "tiewise")))

@@ -6,7 +6,7 @@ Counting comes first and costs most. Measuring comes after it, as often as neede
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from functools import lru_cache
@@ -56,8 +56,7 @@ def count_run(
     """
     if qrels is None:
         qrels = source.qrels if isinstance(source, Counted) else as_qrels(qrels)  # type: ignore[arg-type]  # raises
-    if not len(qrels.queries):
-        raise InputError("The qrels are empty: there is nothing to measure against.")
+    check_judged(qrels)
     orders = (*TOOL_ORDERS, *(["rank"] if options.oblivious == "rank" else []))
     counts_all = all_judged or options.judged_only or isinstance(source, Counted)
     judged = qrels if counts_all else qrels.nonzero
@@ -73,17 +72,10 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
     """
     if counted.n_rows is None:  # only tie groups are known
         return
-    if not counted.n_rows and not counted.n_queries:
-        raise InputError("The run is empty: it has no query.")
     for what in counted.numbered:
         warn_of_row_numbers(what, qrels.queries if what == "query" else qrels.docs)
     present = counted.n_present
-    if not present:
-        of_run = list_examples(counted.queries, total=counted.n_queries)
-        raise InputError(
-            f"The run and the qrels have no query in common. Queries of the run: {of_run}; "
-            f"of the qrels: {list_examples(qrels.queries)}."
-        )
+    check_common_queries(qrels, present, counted.queries, counted.n_queries)
     if not documents or counted.found is None or counted.found.any() or not counted.docs or not len(qrels):
         return
     if present > 1 or qrels.source is not None or counted.source is not None:  # else one query, made by hand
@@ -96,9 +88,32 @@ def _check_common(qrels: Qrels, source: RunSource, counted: Counted, *, document
         is_numbered = is_response and all(map(str.isdecimal, counted.docs))
         hint = " Documents of a line without doc_ids are numbered: add doc_ids." if is_numbered else ""
         raise InputError(
-            f"The run and the qrels have no document in common. Documents of the run: {list_examples(counted.docs)}; "
-            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}.{hint}"
+            f"The run and the qrels have no document in common. {list_documents(counted.docs, qrels)}{hint}"
         )
+
+
+def check_judged(qrels: Qrels) -> None:
+    """Raise if there is no judged query."""
+    if not len(qrels.queries):
+        raise InputError("The qrels are empty: there is nothing to measure against.")
+
+
+def check_common_queries(qrels: Qrels, present: int, queries: Sequence[str], n_queries: int | None) -> None:
+    """Raise if no judged query is `present` in a run; `queries` are some of the `n_queries` that it has."""
+    if present:
+        return
+    if not n_queries:
+        raise InputError("The run is empty: it has no query.")
+    raise InputError(
+        "The run and the qrels have no query in common. Queries of the run: "
+        f"{list_examples(queries, total=n_queries)}; of the qrels: {list_examples(qrels.queries)}."
+    )
+
+
+def list_documents(docs: Sequence[str], qrels: Qrels) -> str:
+    """Some documents of a run, and some of the qrels, as a sentence."""
+    judged = list_examples(qrels.ids(np.arange(min(3, len(qrels)))))
+    return f"Documents of the run: {list_examples(dict.fromkeys(docs))}; of the qrels: {judged}."
 
 
 @lru_cache(maxsize=256)
@@ -158,6 +173,11 @@ class Evaluation:
         return copied
 
     @property
+    def readable(self) -> RunSource | None:
+        """The run, if its rows can be read: tie groups have none, and another process does not have the run."""
+        return None if isinstance(self.source, Counted) else self.source
+
+    @property
     def ties(self) -> TieGroups:
         """The tie groups of the scores as they are, for the judged documents that were counted."""
         return self.counted.ties["float64"]
@@ -172,12 +192,12 @@ class Evaluation:
         """The counts with those of judged documents of label 0."""
         if self.counted.qrels.pool is None:
             return self.counted
-        if self.source is None or isinstance(self.source, Counted) or not self.source.is_constant:
+        if (source := self.readable) is None or not source.is_constant:
             raise InputError(
                 "The run was counted without the documents of label 0, which this measure needs. Evaluate it again "
                 "with this measure."
             )
-        return count_run(self.qrels, self.source, self.options)
+        return count_run(self.qrels, source, self.options)
 
     @property
     def self_queries(self) -> int:
@@ -188,13 +208,13 @@ class Evaluation:
     def self_stands_first(self) -> bool:
         """Whether these documents are mostly the first of their lists: queries that are documents too find themselves.
 
-        Elsewhere ids coincide by chance, or because Tiewise numbered both. True if the run cannot be read.
+        Elsewhere ids coincide by chance, or because Tiewise numbered rows. True if the run cannot be read.
         """
         if self.counted.numbered:
             return False
-        if self.source is None or isinstance(self.source, Counted):
+        if (source := self.readable) is None:
             return True
-        run = self.source.rows()
+        run = source.rows()
         rows, first = run.self_rows, np.full(len(run.queries), -np.inf)
         np.maximum.at(first, run.query, run.score)
         return bool(np.mean(run.score[rows] == first[run.query[rows]]) >= 0.5) if len(rows) else True
@@ -206,10 +226,10 @@ class Evaluation:
 
     def edited(self, **changes: Any) -> Evaluation | None:
         """The same run with `drop_self` or `distances`; None if the run cannot be read any more."""
-        if self.source is None or isinstance(self.source, Counted):
+        if (source := self.readable) is None:
             return None
         options = replace(self.options, **changes)
-        source = edit_source(self.source, drop_self=options.drop_self, distances=options.distances)
+        source = edit_source(source, drop_self=options.drop_self, distances=options.distances)
         return Evaluation(count_run(self.qrels, source, options), options, source, self.qrels)
 
     def grouped(self, measure: Measure, dtype: str = "float64", *, retrieved_only: bool = False) -> GroupedJudgments:
@@ -365,6 +385,14 @@ class Evaluation:
         if rule.order is None or not self.knows(rule):
             return None
         return self._value(measure, self.read_by(measure, rule), rule.order)  # several tools have one rule
+
+    def mean_in_order(self, measure: Measure, rule: Rule) -> float | None:
+        """The same over the queries that count and for which it is defined; None if there are none."""
+        values = self.in_order(measure, rule)
+        if values is None:
+            return None
+        counts = self.kept(measure) & ~np.isnan(values)
+        return measure.aggregation.of_values(values[counts]) if counts.any() else None
 
     @cached_method
     def _value(self, measure: Measure, grouped: GroupedJudgments, order: str) -> Floats:

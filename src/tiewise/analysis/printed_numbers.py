@@ -23,7 +23,6 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_measured
 from tiewise.results.wording import ATOL, SHORT, join_names
-from tiewise.ties.counted import Counted
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS, find_reordered
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
@@ -238,9 +237,9 @@ def _orders(evaluation: Evaluation) -> list[str]:
 
 def _contradicts(evaluation: Evaluation, order: str) -> bool:
     """Whether the rank column, or the order of the rows, puts documents in another order than the scores."""
-    if evaluation.source is None or isinstance(evaluation.source, Counted):
+    if (source := evaluation.readable) is None:
         return False
-    run = evaluation.source.rows()
+    run = source.rows()
     if order == "rank" and run.rank is None:
         return False
     return len(find_reordered(run.query, run.value, rank_by(run, order).value)) > 0

@@ -59,9 +59,9 @@ REPORT_COLUMNS = {
 EXPLANATION = (
     "value: the mean over all orders of tied documents, that of a random order. ±95%: half of the interval for other "
     "queries of the same kind (Student's t), for one run alone: runs have their queries in common, so two of them are "
-    "compared by {}. by tie order: the lowest and the highest value that an order of tied documents can give, the "
-    "worst case in every query; same: it changes no digit shown. {}: the value in that one order, and bias: less the "
-    "expected one; z: bias / std."
+    "compared by {}; –: too few queries. by tie order: the lowest and the highest value that an order of tied "
+    "documents can give, the worst case in every query; same: it changes no digit shown. {}: the value in that one "
+    "order, and bias: less the expected one; z: bias / std."
 )
 
 

@@ -281,14 +281,6 @@ class Report(Result, Mapping[Measure, Estimate]):
         """Whether so many lists are constant that the means say nothing about the system."""
         return self.constant_lists > self._tally.retrieved_queries / 2
 
-    @cached_property
-    def cut_lists(self) -> int:
-        """How many lists may have been cut inside a tie group into which one of the measures looks."""
-        if self._options.complete:
-            return 0
-        reached = [self._evaluation.reaches_last_group(measure) for measure in self.measures]
-        return int(np.count_nonzero(np.logical_or.reduce(reached))) if reached else 0
-
     @property
     def is_cut(self) -> bool:
         """Whether lists were probably cut inside a tie group, and this shows, or it is not known how far."""
@@ -325,9 +317,10 @@ class Report(Result, Mapping[Measure, Estimate]):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
+        reached = np.logical_or.reduce([self._evaluation.reaches_last_group(measure) for measure in self.measures])
         wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._open_bounds.items()}
         bounds = describe_cuts(wide, self.without_bounds)
-        return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
+        return cut_lists_note(f"° {np.count_nonzero(reached):,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
     def notes(self) -> tuple[str, ...]:

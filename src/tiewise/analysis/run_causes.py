@@ -55,16 +55,9 @@ def explain_runs(
     common_a, common_b = same_a.take(np.flatnonzero(rows >= 0)), same_b.take(np.sort(rows[rows >= 0]))
     score_a, score_b = common_a.score, same_b.score[rows[rows >= 0]]  # (n_common,), as the rows of a
     lists = common_a.query
-    stages = (
-        a,
-        same_a,
-        common_a,
-        replace(common_a, value=_rank(lists, score_a, score_b)),
-        replace(common_a, value=_rank(lists, score_b, score_a)),
-        common_b,
-        same_b,
-        b,
-    )
+    by_a, by_b = _rank(lists, score_a, score_b), _rank(lists, score_b, score_a)
+    orders = (replace(common_a, value=ranked) for ranked in (by_a, by_b))
+    stages = (a, same_a, common_a, *orders, common_b, same_b, b)
     numbers = [Numbers.of_edited(qrels, one) for one in stages]
     reordered = len(find_reordered(lists, score_a, score_b))
     queries = len(a.queries) - len(same_a.queries), len(b.queries) - len(same_b.queries)
@@ -89,7 +82,7 @@ def explain_runs(
         notes.append("Documents of both runs have the same scores.")
     elif not reordered:
         notes.append("Scores differ only by a monotone change, or in ties.")
-    elif _correlate(lists, stages[3].value, stages[4].value) < -0.5:
+    elif _correlate(lists, by_a, by_b) < -0.5:
         notes.append("Most documents are in opposite order: one of the runs may hold distances.")
     return Why(measure.name, RUNS, values, found, tuple(notes))
 

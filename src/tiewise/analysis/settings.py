@@ -22,7 +22,7 @@ from tiewise.io.memory_run import MemoryRun
 from tiewise.metrics import engine
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import Rule
-from tiewise.ties.counted import DTYPES, Counted, RunSource
+from tiewise.ties.counted import DTYPES, RunSource
 from tiewise.ties.orders import arrange_ties
 
 EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
@@ -161,9 +161,9 @@ class Numbers:
     def _compute_of_rows(self, settings: Settings) -> float | None:
         """The number of lists that are ranked anew or cut first, as by trec_eval -M -J; None if ties leave it open."""
         evaluation = self._evaluation(replace(settings, depth=None))
-        if evaluation.source is None or isinstance(evaluation.source, Counted):
+        if (source := evaluation.readable) is None:
             raise InputError("Tie groups hold counts, not rows. Give the run itself.")
-        rows = evaluation.source.rows()
+        rows = source.rows()
         if settings.ranked_by != "score":
             rows = rank_by(rows, settings.ranked_by)
         elif settings.score_dtype != "float64":
@@ -186,7 +186,7 @@ class Numbers:
         key = drop_self, dtype, settings.depth
         if key not in self._evaluations:
             found = given.without_self if drop_self else given
-            if found is None or (dtype != "float64" and (found.source is None or isinstance(found.source, Counted))):
+            if found is None or (dtype != "float64" and found.readable is None):
                 raise InputError("Tie groups hold counts, not rows. Give the run itself.")
             if dtype != "float64":
                 assert found.source is not None

@@ -127,7 +127,7 @@ def _convert(switch: str, flag: str, text: str, measure: Measure) -> Any:
     except ValueError:
         raise InputError(f"{flag} needs a number, not {text!r}.") from None
     if switch == "depth" or (switch == "score_dtype" and position != "float64"):
-        Options(**{switch: position})  # type: ignore[arg-type]  # checks it
+        return getattr(Options(**{switch: position}), switch)  # type: ignore[arg-type]  # checks it, and spells it out
     return position
 
 

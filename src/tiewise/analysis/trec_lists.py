@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.analysis.measuring import check_common_queries
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.judgments import Qrels
@@ -70,11 +71,7 @@ class TrecLists:
         dtype = "float32" if old else "float64"
         ties = source.count(qrels if all_judged else qrels.nonzero, (ORDER,), (dtype,)).ties[dtype]
         absent = [qrels.queries[place] for place in np.flatnonzero(~ties.present).tolist()]
-        if len(absent) == len(qrels.queries):
-            raise InputError(
-                "The run and the qrels have no query in common. Queries of the run: "
-                f"{list_examples(sorted(ties.unjudged))}; of the qrels: {list_examples(qrels.queries)}."
-            )
+        check_common_queries(qrels, len(qrels.queries) - len(absent), sorted(ties.unjudged), len(ties.unjudged))
         if absent and not complete and old:
             ties = ties.select_queries(np.flatnonzero(ties.present))
         elif absent and not complete:

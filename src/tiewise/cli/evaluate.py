@@ -114,13 +114,12 @@ def evaluate(
         if engine == "ray":
             found = _evaluate_shards(inputs, checked, tools=tools, address=address, quiet=output.quiet, **evaluation)
         else:
-            found = {}
+            found, again = {}, [inputs.open_run(one) for one in rerun]
+            second: Any = tuple(again) if len(again) == 2 else next(iter(again), None)
             judged = inputs.read_qrels(hashed=output.format == "json")  # JSON shows the hash
             with progress("runs", quiet=output.quiet) as callback:
                 for name, path in inputs.files.items():
                     run = inputs.open_run(path)
-                    again: Any = [inputs.open_run(one) for one in rerun]
-                    second = tuple(again) if len(again) == 2 else again[0] if again else None
                     with prefix_errors(f"Run '{name}'") if len(inputs.runs) > 1 else nullcontext():
                         found[name] = tw.evaluate(judged, run, checked, rerun=second, **evaluation)
                     if callback is not None:

@@ -14,7 +14,6 @@ from tiewise.cli.output import Output
 from tiewise.cli.selection import Selection
 from tiewise.errors import InputError
 from tiewise.metrics.tool_rules import TOOLS
-from tiewise.results.wording import spell_dtypes
 from tiewise.ties.orders import ORDERS
 
 EXAMPLES = (
@@ -92,7 +91,7 @@ def why(
             judged,
             runs[0],
             chosen[0] if chosen else None,
-            tools=[spell_dtypes(one) for one in tools],
+            tools=tools,
             numbers=numbers or (),
             other=None if other is None else runs[1],
             distances=distances,

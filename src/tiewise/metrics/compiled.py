@@ -30,7 +30,9 @@ from tiewise.ties.orders import TOOL_ORDERS
 #: The forms of terms, as src/measures numbers them.
 FORMS = ("sum", "average precision", "first")
 #: What such a term is made of.
-DEFINITION = ("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "law")
+DEFINITION = (
+    *("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "law", "value_range"),
+)
 #: The statistics of a measure; low and high are bounds of what is expected if lists are truncated.
 STATISTICS = ("expected", "minimum", "maximum", "variance", "oblivious", "low", "high")
 #: The length of a list that is longer than any.

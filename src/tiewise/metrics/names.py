@@ -340,6 +340,6 @@ def _find_close(word: str) -> str:
     if not name or not number:
         return f"{names[name]}{at}{tail}" if name else ""
     try:
-        return str(_with_argument(_registry[names[name]], number[2], word))
+        return str(_with_argument(parse(names[name]), number[2], word))
     except MeasureError:  # it takes no cutoff
         return names[name]

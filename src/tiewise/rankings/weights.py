@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Codes, Floats
 from tiewise.errors import InputError
+from tiewise.metrics.catalogue.parts import log_discount
 from tiewise.rankings.ranking import check_depth
 
 FloatOrArray = TypeVar("FloatOrArray", float, Floats)
@@ -86,7 +87,7 @@ class Weights:
         Weights([0.4693, 0.2961, 0.2346])
         """
         check_depth(k, "k")
-        return Weights(1 / np.log2(np.arange(k) + 2.0))
+        return Weights(1 / log_discount(np.arange(1.0, k + 1)))
 
     @staticmethod
     def zipf(k: int, exponent: float = 1.0) -> Weights:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from tiewise._version import __version__
 from tiewise.results.model import BEST, OPEN, Cell, Code, Column, Hint, Paragraph, Part, Section, Table
-from tiewise.results.wording import MINUS, MISSING, add_zeros, escape_controls
+from tiewise.results.wording import MINUS, MISSING, add_zeros, capitalize_first, escape_controls
 
 _SPECIAL = {
     "\\": r"\textbackslash{}",
@@ -87,7 +87,7 @@ def _lines(whole: Table, title: str, comments: Sequence[str]) -> Iterator[str]:
     yield rf"\sisetup{{{_NUMBERS}}}"
     sentences = (
         text.replace(f"{BEST} highest", "Bold: highest").replace(f"{BEST} chosen", "Bold: chosen")
-        for text in (title, table.title, *table.document_notes)
+        for text in (title, table.title, *map(capitalize_first, table.document_notes))
         if text
     )
     caption = " ".join(text if text.endswith((".", ":")) else f"{text}." for text in sentences)

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tiewise.analysis.measuring import check_common_queries, check_judged, list_documents
 from tiewise.data.columns import Floats, project
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Trend
@@ -28,7 +29,7 @@ from tiewise.errors import InputError, prefix_errors
 from tiewise.io import as_source
 from tiewise.io.compression import is_pattern
 from tiewise.io.edited_run import edit_source
-from tiewise.results.wording import count_noun, list_examples
+from tiewise.results.wording import count_noun
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.shards import Counts, Total, sample_limit, small
@@ -235,21 +236,12 @@ def _check_distinct(shards: Sequence[ShardSummary], names: Sequence[str]) -> Non
 
 
 def _check_common_ids(qrels: Qrels, scores: Floats, shards: Sequence[ShardSummary], unjudged: frozenset[str]) -> None:
-    if not len(qrels.queries):
-        raise InputError("The qrels are empty: there is nothing to measure against.")
-    if not any(len(shard.queries) for shard in shards):
-        if not unjudged:
-            raise InputError("The run is empty: it has no query.")
-        raise InputError(
-            "The run and the qrels have no query in common. Queries of the run: "
-            f"{list_examples(sorted(unjudged))}; of the qrels: {list_examples(qrels.queries)}."
-        )
+    check_judged(qrels)
+    present = sum(len(shard.queries) for shard in shards)
+    check_common_queries(qrels, present, sorted(unjudged), len(unjudged))
     if np.isnan(scores).all():
         docs = next((shard.facts.docs for shard in shards if shard.facts.docs), ())
-        raise InputError(
-            f"No list holds a document judged for its query. Documents of the run: {list_examples(docs)}; "
-            f"of the qrels: {list_examples(qrels.ids(np.arange(min(3, len(qrels)))))}."
-        )
+        raise InputError(f"No list holds a document judged for its query. {list_documents(docs, qrels)}")
 
 
 def _check_apart(shards: Sequence[ShardSummary], names: Sequence[str]) -> None:

@@ -10,8 +10,6 @@ from importlib import import_module
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
-import numpy as np
-
 from tiewise.analysis.auditing.causes import LIBRARIES, Remedy, collect_evidence
 from tiewise.analysis.auditing.consequences import (
     Effect,
@@ -292,11 +290,10 @@ def _z_by_order(report: Report) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {order: {} for order in AUDITED_ORDERS}
     for order, zs in found.items():
         for measure, mean in tied.items():
-            values = report._evaluation.in_order(measure, Rule(order))
-            assert values is not None and mean.expected is not None and mean.std
-            counts = report._evaluation.kept(measure) & ~np.isnan(values)
-            if counts.any():  # else the measure is not defined in this order
-                zs[measure.name] = (measure.aggregation.of_values(values[counts]) - mean.expected) / mean.std
+            value = report._evaluation.mean_in_order(measure, Rule(order))
+            assert mean.expected is not None and mean.std
+            if value is not None:  # else the measure is not defined in this order
+                zs[measure.name] = (value - mean.expected) / mean.std
     return found
 
 

@@ -27,7 +27,7 @@ from tiewise.metrics.catalogue import Judged
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates, Methods
 from tiewise.metrics.tool_rules import TOOLS, Rule
-from tiewise.ties.counted import DTYPES, Counted
+from tiewise.ties.counted import DTYPES
 from tiewise.ties.orders import ORDER_NAMES, TOOL_ORDERS
 
 
@@ -128,8 +128,8 @@ class System:
 
     def unjudged(self, measures: Sequence[Measure]) -> Unjudged | None:
         """The bounds over all labels of unjudged documents; None if only tie groups are known."""
-        options, source = self._evaluation.options, self._evaluation.source
-        if source is None or isinstance(source, Counted) or options.judged_only:
+        options, source = self._evaluation.options, self._evaluation.readable
+        if source is None or options.judged_only:
             return None
         whole = options.to_dict() | {"drop_self": False, "distances": False}  # the source is so already
         return unjudged(self._evaluation.qrels, source.rows(), measures, **whole)
@@ -149,15 +149,8 @@ class System:
         } | self._in_orders(measure)
 
     def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
-        kept = self.kept(measure)
-        if not kept.any():
-            return {}
-        values = {order: self._evaluation.in_order(measure, Rule(order)) for order in TOOL_ORDERS}
-        return {
-            ORDER_NAMES[order]: PrintedValue(measure.aggregation.of_values(value[kept]), True)
-            for order, value in values.items()
-            if value is not None and not np.isnan(value[kept]).any()
-        }
+        values = {order: self._evaluation.mean_in_order(measure, Rule(order)) for order in TOOL_ORDERS}
+        return {ORDER_NAMES[order]: PrintedValue(value, True) for order, value in values.items() if value is not None}
 
     def _has_same_definition(self, measure: Measure, tool: str) -> bool:
         """Whether a tool's definition and queries give the same expectation as ours here."""

@@ -54,7 +54,7 @@ class NoiseEffects:
         self.name = "the second run"
         self._refusal = ""  # why there is no band for any measure
         self._found: dict[Measure, tuple[Rerun | None, Noise | None, str]] = {}
-        self._lists: dict[int, tuple[GroupedJudgments, ScoredLists]] = {}
+        self._lists: dict[GroupedJudgments, ScoredLists] = {}
         if rerun is not None:
             self._calibrate(rerun)
 
@@ -125,12 +125,12 @@ class NoiseEffects:
 
     def _together(self, measures: Iterable[Measure]) -> Iterator[list[Measure]]:
         """Measures that look at the same tie groups: one draw serves them all."""
-        groups: dict[int, list[Measure]] = {}
+        groups: dict[GroupedJudgments, list[Measure]] = {}
         for measure in measures:
             if measure.needs_subtopics:
                 self._found[measure] = None, None, "noise is not followed through judgments for subtopics"
             else:
-                groups.setdefault(id(self._evaluation.grouped(measure)), []).append(measure)
+                groups.setdefault(self._evaluation.grouped(measure), []).append(measure)
         yield from groups.values()
 
     def _measure(
@@ -180,11 +180,11 @@ class NoiseEffects:
 
     def _scored(self, measure: Measure) -> ScoredLists:
         grouped = self._evaluation.grouped(measure)
-        if id(grouped) not in self._lists:
+        if grouped not in self._lists:
             judged_only = self._evaluation.options.judged_only or measure.judged_only
             run = self._rows(self._evaluation.source, judged_only=judged_only)
-            self._lists[id(grouped)] = grouped, ScoredLists(run, grouped.ties)
-        return self._lists[id(grouped)][1]
+            self._lists[grouped] = ScoredLists(run, grouped.ties)
+        return self._lists[grouped]
 
     def _band(self, measure: Measure, mean: Estimate, sample: _Sample) -> tuple[Rerun | None, str]:
         noise, value = self.score_noise, mean.expected
