@@ -287,8 +287,8 @@ class ListReader(NamedTuple):
 
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
-    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
+    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 
@@ -330,12 +330,14 @@ def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, me
     """The table of values that hold one ranking each. Responses for other documents of a query are added to it."""
     options = {"metric": metric} if metric else {}
     table: dict[Any, Mapping[Any, Any]] = {}
+    first: dict[Any, Any] = {}
     problems: list[str] = []
     for value, where in values:
         try:
             query, docs = reader.read(cls, value, **options)
             before = table.get(query, {})
-            if query in table and not (is_scored_part(value) and before.keys().isdisjoint(docs)):
+            is_part = is_scored_part(first.setdefault(query, value), before) and is_scored_part(value, docs)
+            if query in table and not (is_part and before.keys().isdisjoint(docs)):
                 raise ValueError(f"query {query!r} appears twice in the {cls.noun}. Keep one of the lines.")
             table[query] = {**before, **docs} if before else docs
         except TypeError:  # an id that is a list or an object

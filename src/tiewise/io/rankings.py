@@ -30,7 +30,9 @@ from tiewise.io.search_responses import (
     SCORE_NAMES,
     check_lists,
     find_batch,
+    find_id,
     find_list,
+    find_nested,
     find_relevant,
     has_attributes,
     is_id,
@@ -188,14 +190,7 @@ def _sign(metric: str) -> int:
 
 
 def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: str) -> tuple[Any, Any, str]:
-    nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
-    if not nested and not any(is_id(item.get(name)) for name in ID_NAMES) and isinstance(item.get("metadata"), Mapping):
-        nested = item["metadata"]  # of LangChain
-    # A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
-    ids = (
-        one[name] for names in (DOC_NAMES, ID_NAMES) for one in (item, nested) for name in names if is_id(one.get(name))
-    )
-    doc = next(ids, None)
+    nested, doc = find_nested(item), find_id(item)
     if doc is None:
         advice = " Of a reranker, write lines with query_id, doc_ids and its response." if "index" in item else ""
         raise ValueError(f"a result has no id of its document. It has: {_list_names(item)}.{advice}")

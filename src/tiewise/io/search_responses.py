@@ -26,6 +26,7 @@ DISTANCE_NAMES = ("_distance", "$dist")
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "rating", "gain")
 #: What may hold the id of a document, or its id and score: Elasticsearch, Pinecone, LlamaIndex, Milvus, Qdrant.
 NESTED_NAMES = ("document", "doc", "node", "hit", "entity", "payload")
+METADATA_NAMES = ("metadata", "meta")  # LangChain, Haystack
 
 
 def _of_vespa(item: Any) -> Any:
@@ -155,13 +156,32 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
         lists = [pages] if not any("score" in page for page in pages) else []
     if len(lists) != 1 or not lists[0]:
         return None
-    found = [
-        next((one[name] for name in ID_NAMES if name in one), None) if isinstance(one, Mapping) else one
-        for one in lists[0]
-    ]
+    found = [find_id(one) if isinstance(one, Mapping) else one for one in lists[0]]
     has_query = any(is_id(given.get(name)) for name in QUERY_ID_NAMES)
     are_texts = not has_query and any(" " in str(one) for one in found)  # of RAGAS, of MTEB's reranking
     return found if all(map(is_id, found)) and not are_texts else None
+
+
+def find_nested(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """What an item of a list has inside it, where it may have its id: a document, or else metadata."""
+    nested = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
+    if nested or any(is_id(item.get(name)) for name in ID_NAMES):
+        return nested
+    return next((item[name] for name in METADATA_NAMES if isinstance(item.get(name), Mapping)), {})
+
+
+def find_id(item: Mapping[Any, Any]) -> Any:
+    """The id of the document in an item of a list, None if it has none.
+
+    A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
+
+    >>> find_id({"id": 7, "payload": {"doc_id": "d1"}}), find_id({"text": "…"})
+    ('d1', None)
+    """
+    both = (item, find_nested(item))
+    return next(
+        (one[name] for names in (DOC_NAMES, ID_NAMES) for one in both for name in names if is_id(one.get(name))), None
+    )
 
 
 def unwrap(given: Any) -> Any:
