@@ -638,7 +638,7 @@ def test_what_may_be_ids_or_places(tmp_path):
 
 @pytest.mark.parametrize("response", [{"order": [3, 1, 2]}, "[3] > [1] > [2]", {"permutation": [3, 1, 2]}], ids=str)
 def test_doc_ids_that_may_be_places(tmp_path, response):
-    with pytest.raises(tw.InputError, match=r"may be of doc_ids or of places\. Give doc_ids as a list of text"):
+    with pytest.raises(tw.InputError, match=r"may be of doc_ids or of places\. Give a list of doc_ids as text"):
         tw.read_run(write(tmp_path / "a.jsonl", line(response, doc_ids=[2, 3, 1])))
     run = tw.read_run(write(tmp_path / "b.jsonl", line(response, doc_ids=[1, 2, 3])))  # both are the same
     assert run.to_dict() == {"q1": {"3": -1.0, "1": -2.0, "2": -3.0}}

@@ -393,7 +393,7 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"qid": "q", "docno": "a", "distance": 0.5}\n{"qid": "q", "docno": "b", "distance": 0.75}', "jq -c '{query_id: .qid, doc_id: .docno, score: (-.distance)}'"),
         ('{"s": 1, "docno": "a", "qid": "q"}\n{"s": 0, "docno": "b", "qid": "q"}', "jq -c '{query_id: .qid, doc_id: .docno, score: .s}'"),
         ('{"qid": "q", "candidates": ["a", "b"], "ranking": ["b", "a"]}', "file:1: has the lists 'candidates' and 'ranking'. Keep the one that is the ranking"),
-        ('{"qid": "q", "ranking": ["b", "a"], "documents": ["a text", "a text, too"]}', "file:1: has the lists 'documents' and 'ranking'"),
+        ('{"qid": "q", "ranking": ["b", "a"], "documents": ["a text", "a text, too"]}', "file:1: has the lists 'ranking' and 'documents'"),
         ('{"qid": "q", "doc_ids": ["a", "b"], "ranking": [1, 0]}', "file:1: has the lists 'doc_ids' and 'ranking'"),
         ('{"qid": "q", "doc_ids": ["a", "b"], "scores": [2, 1], "ranking": ["b", "a"]}', "file:1: has the lists 'doc_ids' and 'ranking'"),
         ('{"qid": "q", "hits": [{"id": "a", "score": 1}], "reranked": [{"id": "b", "score": 2}]}', "file:1: has the lists 'hits' and 'reranked'"),

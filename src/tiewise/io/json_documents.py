@@ -126,8 +126,11 @@ def _find_table(
         return format, read_lists(cls, lines, TABLES)
     if len(values) > 1 and _is_renamed_row(cls, document):
         keys, names = ", ".join(map(repr, list(document)[:10])), ("query_id", "doc_id", cls.value_names[0])
-        paths = [f".{key}" if key.isidentifier() else f'."{key}"' for key in document]
-        rename = ", ".join(f"{name}: {path}" for name, path in zip(names, paths, strict=False))
+        known = row_names(cls, document)
+        others = iter([key for key in document if key not in known])
+        rename = ", ".join(
+            f"{name}: {_path_of_jq(key or next(others))}" for name, key in zip(names, known, strict=True)
+        )
         found = f"has the keys {keys}, which do not name a query, a document and a {names[2]}"
         raise InputError(f"{values[0][1]}: {found}. Rename them, such as with jq -c '{{{rename}}}'.")
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
@@ -151,6 +154,12 @@ def _find_table(
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
     return format, document
+
+
+def _path_of_jq(key: str) -> str:
+    """A value by its key, for jq; of a distance, with a minus."""
+    path = f".{key}" if key.isidentifier() else f'."{key}"'
+    return f"(-{path})" if "dist" in key.lower() else path
 
 
 def _unwrap_table(cls: type[Table], document: dict[str, Any]) -> Mapping[Any, Any]:

@@ -126,6 +126,8 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         _check_one_query(items)
         read = [_read_item(cls, item, rank, metric) for rank, item in enumerate(items, 1)]
     docs = {doc: number for doc, number, _ in read}
+    if -1 in docs:
+        raise ValueError("-1 is no document: the index found fewer neighbours. Leave it out.")
     if len(docs) < len(read):
         seen: set[Any] = set()
         twice = next(doc for doc, _, _ in read if doc in seen or seen.add(doc))  # type: ignore[func-returns-value]
@@ -214,9 +216,10 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
         raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are not a run.")
     if cls is Run and is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
-    if cls is Run and not any(NUMBER_NAME.search(str(name)) for name in item):
+    if cls is Run and not any(NUMBER_NAME.search(str(name)) or isinstance(one, float) for name, one in item.items()):
         return doc, -float(rank), "place"
-    raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.")
+    number = cls.value_names[0]
+    raise ValueError(f"document {doc!r} has no {number}. It has: {_list_names(item)}. Call the number {number}.")
 
 
 def _check_number(doc: Any, name: str, number: Any) -> Any:
@@ -276,11 +279,16 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
         if bad is not None:
             raise InputError(f"{_shorten(bad)} is not a row of the {len(names)} columns {_list_names(names)}.")
         return [dict(zip(names, row, strict=True)) for row in data]
-    if not 3 <= len(table) <= 100 or None in row_names(cls, table):
+    if not 2 <= len(table) <= 100 or None in row_names(cls, table)[:2]:
         return None
-    columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
+    is_named = row_names(cls, table)[2] is not None
+    columns = {
+        name: list(one.values()) if is_named and isinstance(one, Mapping) else one for name, one in table.items()
+    }
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):
         return None
+    if not is_named:
+        raise InputError(f"the columns {_list_names(columns)} name no {cls.value_names[0]}.")
     if len({len(one) for one in columns.values()}) > 1:
         lengths = ", ".join(f"{len(one)} {name}" for name, one in columns.items())
         raise InputError(f"columns of different lengths: {lengths}.")

@@ -490,14 +490,14 @@ def _read_order(cls: type[Table], response: Any, names: list[Any] | None) -> Pai
         order = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else None
         if isinstance(order, list):
             return _rank(order, names)
-        if isinstance(one, list) and names is not None and _are_same_ids(one, names):
+        if (
+            isinstance(one, list)
+            and all(isinstance(doc, str) for doc in one)
+            and sorted(one) == sorted(map(str, names or []))
+        ):
             return [(doc, -float(rank)) for rank, doc in enumerate(one, 1)]
     is_order = isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text))
     return _rank(_find_places(text), names) if is_order else None
-
-
-def _are_same_ids(one: list[Any], other: list[Any]) -> bool:
-    return all(isinstance(doc, str) for doc in (*one, *other)) and sorted(one) == sorted(other)
 
 
 def _text(response: Mapping[str, Any]) -> Any:
@@ -546,7 +546,10 @@ def _rank(places: list[Any], names: list[Any] | None) -> list[tuple[int, float]]
     ids, docs = [*map(str, places)], [str(place) if names is None else str(names[place - first]) for place in places]
     if ids != docs and {*ids} == {*docs}:
         shown = " > ".join(ids)[:60]
-        raise ValueError(f"the order '{shown}' may be of doc_ids or of places. Give doc_ids as a list of text.")
+        raise ValueError(
+            f"the order '{shown}' may be of doc_ids or of places. Give a list of doc_ids as text, best first, "
+            'or places from 0: {"order": […]}.'
+        )
     return [(place - first, -float(rank)) for rank, place in enumerate(places, 1)]
 
 

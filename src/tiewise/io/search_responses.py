@@ -87,6 +87,8 @@ BATCHES = ("responses", "result", "results", "data")
 #: Lists of ids that have the scores in a second list.
 PARALLEL_IDS = (*LIST_NAMES, "indices", "retrieved_ids")  # also beside distances: of Chroma documents are texts
 PARALLEL = (*PARALLEL_IDS, "documents", "docs", "results", "retrieved", "ranking")
+#: Names of one list of ids, of which the first counts, and of lists of texts beside it.
+ALIASES, TEXTS = (*LIST_NAMES, "indices"), ("documents", "docs", "passages", "contexts")
 #: What the second list is called.
 PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores")
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
@@ -134,7 +136,7 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     lists_of_items = [one for one in given.values() if isinstance(one, list) and one]
     for known in (SCORE_NAMES, LABEL_NAMES):
         if named := [one for one in lists_of_items if all(_has_number(item, known) for item in one)]:
-            return (named[0], True) if len(named) == 1 else None
+            return named[0], True
     return None
 
 
@@ -194,10 +196,17 @@ def unwrap(given: Any) -> Any:
 
 
 def check_lists(given: Mapping[Any, Any]) -> None:
-    """Raise if a list of ids stands beside numbers that are not its scores, or that are more or fewer than the ids."""
-    lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple))}
-    ids = next((name for name in PARALLEL if lists.get(name) and all(map(is_id, lists[name]))), None)
+    """Raise if a response has two rankings, or ids beside numbers that are not their scores, or more or fewer."""
+    lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple)) and one}
+    rankings = [name for name, one in lists.items() if _may_be_ranking(name, one)]
+    ids = next((name for name in PARALLEL if name in lists and all(map(is_id, lists[name]))), None)
     numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
+    if ids in PARALLEL_IDS and numbers:
+        rankings = [name for name in rankings if name == ids or name not in TEXTS]
+    others = [name for name in rankings if name not in ALIASES] + [name for name in rankings if name in ALIASES][:1]
+    if len(others) > 1:
+        first, second = [name for name in lists if name in others][:2]
+        raise ValueError(f"has the lists {first!r} and {second!r}. Keep the one that is the ranking.")
     if ids is None or not numbers:
         return
     name = next((one for one in (*PARALLEL_SCORES, "distances") if one in numbers), None)
@@ -205,6 +214,14 @@ def check_lists(given: Mapping[Any, Any]) -> None:
         raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
     if len(lists[ids]) != len(lists[name]):
         raise ValueError(f"{len(lists[ids])} {ids}, but {len(lists[name])} {name}.")
+
+
+def _may_be_ranking(name: str, items: Sequence[Any]) -> bool:
+    """Whether a list has a usual name and ids alone, or documents with scores."""
+    if RELEVANT_NAME.match(str(name)):
+        return False
+    are_ids = name in (*PARALLEL, *(place.path[0] for place in PLACES)) and all(map(is_id, items))
+    return are_ids or all(_has_number(item, SCORE_NAMES) for item in items)
 
 
 def _of_one(value: Any) -> Any:
