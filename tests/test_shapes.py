@@ -456,6 +456,40 @@ def test_answers_to_several_queries_are_numbered(name: str, tmp_path: Path) -> N
     assert tw.evaluate(judged, BATCHES[name], "RR")["RR"].expected == 0.5
 
 
+@pytest.mark.parametrize("name", ["index", "query_index", "topic_number", "number"])
+def test_answers_that_may_name_their_queries_are_not_numbered(name: str, tmp_path: Path) -> None:
+    answers = [{name: 5 - place, **elastic(docs)} for place, docs in enumerate(RUN.values())]
+    for given in (answers, {"results": answers}, saved(tmp_path, json.dumps(answers))):
+        with pytest.raises(tw.InputError, match=f"the answers have {name!r}, which may name their queries"):
+            as_run(given)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"q1": {"d1": 0.25}},
+        [{"q1": {"d1": 0.25}}, {"q2": {"d1": 0.25}}],
+        {"query_id": "q1", "docs": {"d1": 0.25}},
+        [{"qid": "q1", "docno": "d1", "score": 0.25}],
+        {"qid": ["q1"], "docno": ["d1"], "score": [0.25]},
+        {"query_id": "q1", "doc_ids": ["d1"], "response": [0.25]},
+    ],
+    ids=str,
+)
+def test_a_metric_of_rankings_is_not_ignored(content: Any, tmp_path: Path) -> None:
+    values = content if isinstance(content, list) else [content]
+    path = saved(tmp_path, "".join(f"{json.dumps(one)}\n" for one in values))
+    with pytest.raises(tw.InputError, match=r"rankings:l2 is for lists .* --distances \(in Python, distances=True\)"):
+        tw.read_run(path, format="rankings:l2")
+
+
+def test_ranks_beside_ids_are_no_scores() -> None:
+    ranked = {"q": [("a", 1), ("b", 2)], "r": [("c", 1)]}
+    with pytest.raises(tw.InputError, match="The scores of all lists are 1, 2, 3"):
+        as_run(ranked)
+    assert as_qrels(ranked).to_dict()["q"] == {"a": 1.0, "b": 2.0}
+
+
 #: Hits of Milvus, by its metric.
 MILVUS = {
     metric: [[{"id": doc, "distance": sign * score, "entity": {"text": "…"}} for doc, score in docs.items()] for docs in RUN.values()]

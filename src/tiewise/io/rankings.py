@@ -54,7 +54,7 @@ def as_table(cls: type[Table], table: Mapping[Any, Any], metric: str = "") -> Ma
     >>> as_table(Run, {"q": ["d2", "d1"], "r": [("d1", 0.5)]})
     {'q': {'d2': -1.0, 'd1': -2.0}, 'r': {'d1': 0.5}}
     """
-    if all(isinstance(docs, Mapping) and find_list(docs) is None for docs in table.values()):
+    if _sign(metric) > 0 and all(isinstance(docs, Mapping) and find_list(docs) is None for docs in table.values()):
         return table
     found = {}
     for query, docs in table.items():
@@ -97,6 +97,7 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         if located is None and relevant is not None:
             raise ValueError("has relevant documents, but no ranking. Judgments are not a run.")
         if located is None:
+            check_metric(metric)
             return given
         check_lists(given)
         given, is_ordered = located
@@ -184,6 +185,15 @@ def _attributes(item: Any) -> Mapping[str, Any]:
         return item
     found = {name: getattr(item, name) for name in (*ID_NAMES, *ATTRIBUTES) if hasattr(item, name)}
     return {**found, "node": _attributes(found["node"])} if "node" in found else found
+
+
+def check_metric(metric: str) -> None:
+    """Raise if numbers that are no distances by their names were said to be some."""
+    if _sign(metric) < 0:
+        raise InputError(
+            f"rankings:{metric} is for lists of documents with a distance each. Of other numbers that are distances, "
+            "add --distances (in Python, distances=True)."
+        )
 
 
 def _sign(metric: str) -> int:
@@ -301,7 +311,9 @@ def _steps(values: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _refuse_distances(lists: list[list[Any]]) -> None:
-    """Raise if the scores of no list fall, and rise often enough to be distances from the nearest document on."""
+    """Raise if the scores of all lists are ranks, or if none fall, and enough rise, to be distances, nearest first."""
+    if any(len(values) > 1 for values in lists) and all(values == [*range(1, len(values) + 1)] for values in lists):
+        raise InputError("The scores of all lists are 1, 2, 3 …, as ranks are. Give ids alone, best first.")
     steps = [step for values in lists for step in _steps(values)]
     if not any(two < one for one, two in steps) and sum(two > one for one, two in steps) >= MIN_RISES:
         raise InputError(

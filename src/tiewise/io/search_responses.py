@@ -98,6 +98,8 @@ NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|con
 RELEVANT_NAME = re.compile(r"(?i)answer_pids|(?!.*answer)(relevant|positive|gold|ground_?truth)")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
+#: Names that an answer to one of several queries may have for its query.
+QUERY_NUMBER_NAME = re.compile(r"(?i)query|topic|question|number|index")
 TEXT_NAMES = ("query", "question", "input")
 
 
@@ -255,7 +257,16 @@ def find_batch(given: Any) -> list[Any] | None:
         return None
     responses = [one for one, is_one in zip(answers, is_list, strict=True) if not is_one]
     is_response = all(isinstance(one, Mapping) and find_list(one) and find_query(one) is None for one in responses)
-    return answers if is_response and (inner or responses) else None
+    if not is_response or not (inner or responses):
+        return None
+    for name in responses[0] if len(responses) > 1 else ():
+        numbers = {one[name] for one in responses if QUERY_NUMBER_NAME.search(str(name)) and is_id(one.get(name))}
+        if len(numbers) == len(answers):
+            raise ValueError(
+                f"the answers have {name!r}, which may name their queries. If it does, call it query_id, else leave it "
+                "out."
+            )
+    return answers
 
 
 def _is_all_lists(items: Sequence[Any]) -> bool:
