@@ -228,8 +228,8 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
         return doc, -float(item["rank"]), "rank"
     if cls is Run and not any(NUMBER_NAME.search(str(name)) or isinstance(one, float) for name, one in item.items()):
         return doc, -float(rank), "place"
-    number = cls.value_names[0]
-    raise ValueError(f"document {doc!r} has no {number}. It has: {_list_names(item)}. Call the number {number}.")
+    advice = " If a higher number is better, call it score." if cls is Run else ""
+    raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.{advice}")
 
 
 def _check_number(doc: Any, name: str, number: Any) -> Any:

@@ -243,8 +243,7 @@ def _response(line: Mapping[str, Any]) -> Any:
     """The response of a line, without what a client or a batch puts around it; JSON as text is parsed."""
     response = line.get("response", line.get("responses", line))
     if isinstance(response, str) and JSON_TEXT.match(response):
-        with suppress(ValueError, RecursionError):
-            response = json.loads(response)
+        response = _parse_text(response)
     for name in AROUND:
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):

@@ -168,7 +168,7 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
 
 def find_nested(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
     """What an item of a list has inside it, where it may have its id: a document, or else metadata."""
-    nested = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
+    nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
     if nested or any(is_id(item.get(name)) for name in ID_NAMES):
         return nested
     return next((item[name] for name in METADATA_NAMES if isinstance(item.get(name), Mapping)), {})
@@ -259,11 +259,11 @@ def find_batch(given: Any) -> list[Any] | None:
     is_response = all(isinstance(one, Mapping) and find_list(one) and find_query(one) is None for one in responses)
     if not is_response or not (inner or responses):
         return None
-    for name in responses[0] if len(responses) > 1 else ():
-        numbers = {one[name] for one in responses if QUERY_NUMBER_NAME.search(str(name)) and is_id(one.get(name))}
+    for key in responses[0] if len(responses) > 1 else ():
+        numbers = {one[key] for one in responses if QUERY_NUMBER_NAME.search(str(key)) and is_id(one.get(key))}
         if len(numbers) == len(answers):
             raise ValueError(
-                f"the answers have {name!r}, which may name their queries. If it does, call it query_id, else leave it "
+                f"the answers have {key!r}, which may name their queries. If it does, call it query_id, else leave it "
                 "out."
             )
     return answers
