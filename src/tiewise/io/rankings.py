@@ -192,7 +192,7 @@ def check_metric(metric: str) -> None:
     if _sign(metric) < 0:
         raise InputError(
             f"rankings:{metric} is for lists of documents with a distance each. Of other numbers that are distances, "
-            "add --distances (in Python, distances=True)."
+            "leave it out and give --distances (in Python, distances=True)."
         )
 
 
