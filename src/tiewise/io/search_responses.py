@@ -260,8 +260,8 @@ def find_batch(given: Any) -> list[Any] | None:
     if not is_response or not (inner or responses):
         return None
     for key in responses[0] if len(responses) > 1 else ():
-        numbers = {one[key] for one in responses if QUERY_NUMBER_NAME.search(str(key)) and is_id(one.get(key))}
-        if len(numbers) == len(answers):
+        named = {one[key] for one in responses if QUERY_NUMBER_NAME.search(str(key)) and is_id(one.get(key))}
+        if len(named) == len(answers):
             raise ValueError(
                 f"the answers have {key!r}, which may name their queries. If it does, call it query_id, else leave it "
                 "out."
