@@ -325,6 +325,14 @@ def test_a_blank_token_before_the_answer(tmp_path):
             "Ask for all classes: top_k=None",
         ),
         ("rate limit", "no list of results"),
+        ({"results": [{"id": "other", "score": 0.9}]}, "the id 'other', which is not one of the doc_ids"),
+        ({"hits": {"hits": [{"_id": "other", "_score": 0.9}]}}, "the id 'other', which is not one of the doc_ids"),
+        ([{"node": {"id_": "other"}, "score": 0.9}], "the id 'other', which is not one of the doc_ids"),
+        ({"result": {"points": [{"id": 0, "score": 0.9}]}}, "the id '0', which is not one of the doc_ids"),
+        ([{"index": 0, "document": {"id": "d2"}, "score": 0.9}], "index 0 and the id 'd2', but doc_ids has 'd7'"),
+        ([{"label": "no", "score": 0.01}] * 3, "the labels 'no' do not say which is relevant"),
+        ([[{"label": "irrelevant", "score": 0.5}]] * 3, "the labels 'irrelevant' do not say which is relevant"),
+        ({"data": [{"index": 0, "label": "no", "probs": [0.1]}]}, "do not say which is relevant"),
     ],
 )
 def test_responses_that_are_refused(response, message, tmp_path):
@@ -626,6 +634,58 @@ def test_what_may_be_ids_or_places(tmp_path):
     assert tw.read_run(write(tmp_path / "b.jsonl", {**ids, "response": ["1", "3", "2"]})).to_dict() == {
         "q": {"1": -1.0, "3": -2.0, "2": -3.0}
     }
+
+
+@pytest.mark.parametrize("response", [{"order": [3, 1, 2]}, "[3] > [1] > [2]", {"permutation": [3, 1, 2]}], ids=str)
+def test_doc_ids_that_may_be_places(tmp_path, response):
+    with pytest.raises(tw.InputError, match=r"may be of doc_ids or of places\. Give a list of doc_ids as text"):
+        tw.read_run(write(tmp_path / "a.jsonl", line(response, doc_ids=[2, 3, 1])))
+    run = tw.read_run(write(tmp_path / "b.jsonl", line(response, doc_ids=[1, 2, 3])))  # both are the same
+    assert run.to_dict() == {"q1": {"3": -1.0, "1": -2.0, "2": -3.0}}
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"candidates": [["7", 0.5], ["2", 0.25]]},
+        {"candidates": {"7": "a text", "2": "a text"}},
+        {"request": {"body": {"documents": {"7": "a text", "2": "a text"}}}},
+        {"docs": [{"doc_id": "7"}, {"doc_id": "2"}], "chunks": [{"id": "7#1"}, {"id": "2#1"}]},
+        {"doc_ids": None},
+    ],
+    ids=str,
+)
+def test_documents_beside_which_ids_may_stand_are_not_numbered(tmp_path, beside):
+    response = {"results": [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.5}]}
+    with pytest.raises(tw.InputError, match="doc_ids"):
+        tw.read_run(write(tmp_path / "a.jsonl", {"query_id": "q", **beside, "response": response}))
+
+
+@pytest.mark.parametrize("documents", [[{"meta": {"id": "7"}}, {"meta": {"id": "2"}}], [{"id": "7"}, {"id": "2"}]])
+def test_ids_of_documents_in_the_body_of_a_request(tmp_path, documents):
+    response = {"results": [{"index": 1, "score": 0.9}, {"index": 0, "score": 0.5}]}
+    whole = {"query_id": "q", "request": {"body": {"documents": documents}}, "response": response}
+    assert tw.read_run(write(tmp_path / "a.jsonl", whole)).to_dict() == {"q": {"2": 0.9, "7": 0.5}}
+
+
+def test_indexes_beside_doc_ids_are_no_ids(tmp_path):
+    results = [{"corpus_id": 1, "score": 0.9}, {"corpus_id": 0, "score": 0.5}]  # of CrossEncoder.rank
+    path = write(tmp_path / "a.jsonl", {"query_id": "q", "doc_ids": IDS[:2], "results": results})
+    assert tw.read_run(path).to_dict() == {"q": {IDS[1]: 0.9, IDS[0]: 0.5}}
+
+
+def test_an_order_and_scores_of_one_query_are_not_merged(tmp_path):
+    lines = [line("[2] > [1]", doc_ids=["a", "b"]), line([0.5, 0.25], doc_ids=["c", "d"])]
+    for both in (lines, lines[::-1]):
+        with pytest.raises(tw.InputError, match=r"a\.jsonl:2: query 'q1' appears twice"):
+            tw.read_run(write(tmp_path / "a.jsonl", *both))
+
+
+def test_a_number_with_its_reason(tmp_path):
+    text = json.dumps({"score": 3, "reason": "It names the year."})
+    for response in (json.loads(text), text, written(text)):
+        one = {"query_id": "q", "doc_id": "d7", "response": response}
+        assert tw.read_run(write(tmp_path / "a.jsonl", one)).to_dict() == {"q": {"d7": 3.0}}
 
 
 def test_scores_that_are_named_may_be_whole_numbers_in_any_order(tmp_path):

@@ -390,6 +390,16 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
         ('{"relevant_docs": {"q": ["d"]}, "queries": {"q": "?"}}', "file: looks like qrels (relevant_docs)"),
         ('{"q": ["a", "b", "a"]}', "query 'q': document 'a' appears twice"),
         (FRAME.assign(rank=[[], 2, 3, 4, 5]).to_json(orient="records"), "file: row 0: rank [] is not a number."),
+        ('{"qid": "q", "docno": "a", "distance": 0.5}\n{"qid": "q", "docno": "b", "distance": 0.75}', "jq -c '{query_id: .qid, doc_id: .docno, score: (-.distance)}'"),
+        ('{"s": 1, "docno": "a", "qid": "q"}\n{"s": 0, "docno": "b", "qid": "q"}', "jq -c '{query_id: .qid, doc_id: .docno, score: .s}'"),
+        ('{"qid": "q", "candidates": ["a", "b"], "ranking": ["b", "a"]}', "file:1: has the lists 'candidates' and 'ranking'. Keep the one that is the ranking"),
+        ('{"qid": "q", "ranking": ["b", "a"], "documents": ["a text", "a text, too"]}', "file:1: has the lists 'ranking' and 'documents'"),
+        ('{"qid": "q", "doc_ids": ["a", "b"], "ranking": [1, 0]}', "file:1: has the lists 'doc_ids' and 'ranking'"),
+        ('{"qid": "q", "doc_ids": ["a", "b"], "scores": [2, 1], "ranking": ["b", "a"]}', "file:1: has the lists 'doc_ids' and 'ranking'"),
+        ('{"qid": "q", "hits": [{"id": "a", "score": 1}], "reranked": [{"id": "b", "score": 2}]}', "file:1: has the lists 'hits' and 'reranked'"),
+        ('{"qid": "q", "indices": [5, -1], "distances": [0.1, 3e38]}', "file:1: -1 is no document: the index found fewer neighbours"),
+        ('{"q": [{"id": "a", "value": 0.25}, {"id": "b", "value": 0.75}]}', "document 'a' has no score. It has: 'id', 'value'"),
+        ('{"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0]}', "the columns 'qid', 'docno', 'label' name no score"),
         ('{"columns": ["qid", "docno", "score"], "data": [["q", "a", 0, 5]]}', "file: ['q', 'a', 0, 5] is not a row of the 3 columns 'qid', 'docno', 'score'."),
     ],
 )  # fmt: skip
@@ -444,6 +454,40 @@ def test_answers_to_several_queries_are_numbered(name: str, tmp_path: Path) -> N
     assert run.to_dict() == read.to_dict() == expected and run.numbered == read.numbered == ("query",)
     judged = {"0": {"d1": 1}, "1": {"d4": 1}}
     assert tw.evaluate(judged, BATCHES[name], "RR")["RR"].expected == 0.5
+
+
+@pytest.mark.parametrize("name", ["index", "query_index", "topic_number", "number"])
+def test_answers_that_may_name_their_queries_are_not_numbered(name: str, tmp_path: Path) -> None:
+    answers = [{name: 5 - place, **elastic(docs)} for place, docs in enumerate(RUN.values())]
+    for given in (answers, {"results": answers}, saved(tmp_path, json.dumps(answers))):
+        with pytest.raises(tw.InputError, match=f"the answers have {name!r}, which may name their queries"):
+            as_run(given)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        {"q1": {"d1": 0.25}},
+        [{"q1": {"d1": 0.25}}, {"q2": {"d1": 0.25}}],
+        {"query_id": "q1", "docs": {"d1": 0.25}},
+        [{"qid": "q1", "docno": "d1", "score": 0.25}],
+        {"qid": ["q1"], "docno": ["d1"], "score": [0.25]},
+        {"query_id": "q1", "doc_ids": ["d1"], "response": [0.25]},
+    ],
+    ids=str,
+)
+def test_a_metric_of_rankings_is_not_ignored(content: Any, tmp_path: Path) -> None:
+    values = content if isinstance(content, list) else [content]
+    path = saved(tmp_path, "".join(f"{json.dumps(one)}\n" for one in values))
+    with pytest.raises(tw.InputError, match=r"rankings:l2 is for lists .* --distances \(in Python, distances=True\)"):
+        tw.read_run(path, format="rankings:l2")
+
+
+def test_ranks_beside_ids_are_no_scores() -> None:
+    ranked = {"q": [("a", 1), ("b", 2)], "r": [("c", 1)]}
+    with pytest.raises(tw.InputError, match="The scores of all lists are 1, 2, 3"):
+        as_run(ranked)
+    assert as_qrels(ranked).to_dict()["q"] == {"a": 1.0, "b": 2.0}
 
 
 #: Hits of Milvus, by its metric.
@@ -720,6 +764,8 @@ def test_from_rankings() -> None:
         ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is not an id. Give \(id, score\), or \(id, -distance\)"),
         ({"q": {"search_results": [{"id": i} for i in range(999)]}}, r"^.{0,160} Write a list of results as {query: \[{\"id\": …, \"score\": …}, …\]}\.$"),
         ((np.array([[0.5, 0.25]]), np.array([[1, 0]])), r"tw.Run.from_neighbors\(scores, ids\)"),  # of faiss
+        ({"query": ["q", "r"], "doc": ["a", "b"]}, "the columns 'query', 'doc' name no score"),
+        ({"q": (np.array([5, -1]), np.array([0.5, -3e38]))}, "query 'q': -1 is no document"),
         ({"q": ["a", 1.5]}, "query 'q': 1.5 is not an id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),

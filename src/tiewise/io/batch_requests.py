@@ -72,8 +72,6 @@ def _divides(mark: str, text: str) -> bool:
 
 
 def _answer(line: Mapping[str, Any]) -> Any:
-    """The response of a line; Anthropic has a message in its result."""
+    """The response of a line, or its error."""
     found = next(line[name] for name in RESPONSE_NAMES if name in line)
-    if found is None and line.get("error") is not None:
-        return {"error": line["error"]}
-    return found["message"] if isinstance(found, Mapping) and isinstance(found.get("message"), Mapping) else found
+    return {"error": line["error"]} if found is None and line.get("error") is not None else found

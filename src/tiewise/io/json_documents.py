@@ -17,6 +17,7 @@ from tiewise.errors import InputError, prefix_errors
 from tiewise.io.batch_requests import is_batch_line, name_requests
 from tiewise.io.rankings import (
     as_table,
+    check_metric,
     is_row,
     parse_number,
     read_ranking,
@@ -63,7 +64,11 @@ def read_document(
     >>> read_document(Run, b'{"q1": {"d1": 0.5}}', None, "", "run.json")
     ('json', {'q1': {'d1': 0.5}})
     """
+    metric = part if format == "rankings" else ""
     format, table = _find_table(cls, _parse_values(data, name), format, part, name)
+    if format in ("rows", "reranker"):
+        with prefix_errors(name):
+            check_metric(metric)
     if isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
         _refuse_booleans(table, name)
     if not isinstance(table, Table) and TEXT.search(data):
@@ -108,11 +113,11 @@ def _find_table(
     if format == "rows":
         return format, [_check_row(cls, value, where) for value, where in values]
     if format == "json" and TABLES.matches(document):
-        return format, read_lists(cls, values, TABLES)
+        return format, read_lists(cls, values, TABLES, metric)
     if format in LIST_READERS:
         if cls is Qrels and format != "rankings":
             raise InputError(f"{name}: looks like {swapped_message(cls, format)}")
-        return format, read_lists(cls, values, LIST_READERS[format], metric)
+        return format, read_lists(cls, values, LIST_READERS[format], metric if format == "rankings" else "")
     with prefix_errors(name):
         answers = document if len(values) == 1 else [value for value, _ in values]
         if format in ("json", "rankings") and (batch := table_of_batch(cls, answers, metric)) is not None:
@@ -123,11 +128,14 @@ def _find_table(
         raise InputError(f"{values[0][1]}: is a response without the ids of its query and document. Expected {BARE}.")
     if len(values) > 1 and format == "json" and all(_is_table(value) for value, _ in values):
         lines = [({"query_id": query, "docs": docs}, at) for one, at in values for query, docs in one.items()]
-        return format, read_lists(cls, lines, TABLES)
+        return format, read_lists(cls, lines, TABLES, metric)
     if len(values) > 1 and _is_renamed_row(cls, document):
         keys, names = ", ".join(map(repr, list(document)[:10])), ("query_id", "doc_id", cls.value_names[0])
-        paths = [f".{key}" if key.isidentifier() else f'."{key}"' for key in document]
-        rename = ", ".join(f"{name}: {path}" for name, path in zip(names, paths, strict=False))
+        known = row_names(cls, document)
+        others = iter([key for key in document if key not in known])
+        rename = ", ".join(
+            f"{name}: {_path_of_jq(key or next(others))}" for name, key in zip(names, known, strict=True)
+        )
         found = f"has the keys {keys}, which do not name a query, a document and a {names[2]}"
         raise InputError(f"{values[0][1]}: {found}. Rename them, such as with jq -c '{{{rename}}}'.")
     if len(values) > 1 and isinstance(document, dict) and find_query(document) is not None:
@@ -151,6 +159,12 @@ def _find_table(
         if isinstance(docs, dict) and isinstance(next(iter(docs.values()), None), dict):
             raise InputError(f"{name}: {query!r} is nested too deep. Expected {SHAPE}; MTEB's files: format='mteb'.")
     return format, document
+
+
+def _path_of_jq(key: str) -> str:
+    """A value by its key, for jq; of a distance, with a minus."""
+    path = f".{key}" if key.isidentifier() else f'."{key}"'
+    return f"(-{path})" if "dist" in key.lower() else path
 
 
 def _unwrap_table(cls: type[Table], document: dict[str, Any]) -> Mapping[Any, Any]:
@@ -287,8 +301,8 @@ class ListReader(NamedTuple):
 
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
-    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
+    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 
@@ -311,10 +325,11 @@ def _find_named_table(value: Any) -> tuple[Any, Mapping[Any, Any]] | None:
     return None if query is None or len(tables) != 1 else (query, tables[0])
 
 
-def _read_named_table(cls: type[Table], value: Any) -> tuple[Any, Mapping[Any, Any]]:
+def _read_named_table(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, Mapping[Any, Any]]:
     found = _find_named_table(value)
     if found is None:
         raise ValueError(f"expected {TABLE}.")
+    check_metric(metric)
     return found
 
 
@@ -330,12 +345,14 @@ def read_lists(cls: type[Table], values: Sequence[Value], reader: ListReader, me
     """The table of values that hold one ranking each. Responses for other documents of a query are added to it."""
     options = {"metric": metric} if metric else {}
     table: dict[Any, Mapping[Any, Any]] = {}
+    first: dict[Any, Any] = {}
     problems: list[str] = []
     for value, where in values:
         try:
             query, docs = reader.read(cls, value, **options)
             before = table.get(query, {})
-            if query in table and not (is_scored_part(value) and before.keys().isdisjoint(docs)):
+            is_part = is_scored_part(first.setdefault(query, value), before) and is_scored_part(value, docs)
+            if query in table and not (is_part and before.keys().isdisjoint(docs)):
                 raise ValueError(f"query {query!r} appears twice in the {cls.noun}. Keep one of the lines.")
             table[query] = {**before, **docs} if before else docs
         except TypeError:  # an id that is a list or an object

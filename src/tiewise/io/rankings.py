@@ -30,7 +30,9 @@ from tiewise.io.search_responses import (
     SCORE_NAMES,
     check_lists,
     find_batch,
+    find_id,
     find_list,
+    find_nested,
     find_relevant,
     has_attributes,
     is_id,
@@ -52,7 +54,7 @@ def as_table(cls: type[Table], table: Mapping[Any, Any], metric: str = "") -> Ma
     >>> as_table(Run, {"q": ["d2", "d1"], "r": [("d1", 0.5)]})
     {'q': {'d2': -1.0, 'd1': -2.0}, 'r': {'d1': 0.5}}
     """
-    if all(isinstance(docs, Mapping) and find_list(docs) is None for docs in table.values()):
+    if _sign(metric) > 0 and all(isinstance(docs, Mapping) and find_list(docs) is None for docs in table.values()):
         return table
     found = {}
     for query, docs in table.items():
@@ -95,6 +97,7 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         if located is None and relevant is not None:
             raise ValueError("has relevant documents, but no ranking. Judgments are not a run.")
         if located is None:
+            check_metric(metric)
             return given
         check_lists(given)
         given, is_ordered = located
@@ -124,6 +127,8 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
         _check_one_query(items)
         read = [_read_item(cls, item, rank, metric) for rank, item in enumerate(items, 1)]
     docs = {doc: number for doc, number, _ in read}
+    if -1 in docs:
+        raise ValueError("-1 is no document: the index found fewer neighbours. Leave it out.")
     if len(docs) < len(read):
         seen: set[Any] = set()
         twice = next(doc for doc, _, _ in read if doc in seen or seen.add(doc))  # type: ignore[func-returns-value]
@@ -182,20 +187,22 @@ def _attributes(item: Any) -> Mapping[str, Any]:
     return {**found, "node": _attributes(found["node"])} if "node" in found else found
 
 
+def check_metric(metric: str) -> None:
+    """Raise if numbers that are no distances by their names were said to be some."""
+    if _sign(metric) < 0:
+        raise InputError(
+            f"rankings:{metric} is for lists of documents with a distance each. Of other numbers that are distances, "
+            "leave it out and give --distances (in Python, distances=True)."
+        )
+
+
 def _sign(metric: str) -> int:
     """By what a number is multiplied to be a score."""
     return -1 if metric in ("l2", "hamming") else 1
 
 
 def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: str) -> tuple[Any, Any, str]:
-    nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
-    if not nested and not any(is_id(item.get(name)) for name in ID_NAMES) and isinstance(item.get("metadata"), Mapping):
-        nested = item["metadata"]  # of LangChain
-    # A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
-    ids = (
-        one[name] for names in (DOC_NAMES, ID_NAMES) for one in (item, nested) for name in names if is_id(one.get(name))
-    )
-    doc = next(ids, None)
+    nested, doc = find_nested(item), find_id(item)
     if doc is None:
         advice = " Of a reranker, write lines with query_id, doc_ids and its response." if "index" in item else ""
         raise ValueError(f"a result has no id of its document. It has: {_list_names(item)}.{advice}")
@@ -219,9 +226,10 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
         raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are not a run.")
     if cls is Run and is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
-    if cls is Run and not any(NUMBER_NAME.search(str(name)) for name in item):
+    if cls is Run and not any(NUMBER_NAME.search(str(name)) or isinstance(one, float) for name, one in item.items()):
         return doc, -float(rank), "place"
-    raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.")
+    advice = " If a higher number is better, call it score." if cls is Run else ""
+    raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.{advice}")
 
 
 def _check_number(doc: Any, name: str, number: Any) -> Any:
@@ -281,11 +289,16 @@ def rows_of_columns(cls: type[Table], table: Mapping[Any, Any]) -> list[dict[Any
         if bad is not None:
             raise InputError(f"{_shorten(bad)} is not a row of the {len(names)} columns {_list_names(names)}.")
         return [dict(zip(names, row, strict=True)) for row in data]
-    if not 3 <= len(table) <= 100 or None in row_names(cls, table):
+    if not 2 <= len(table) <= 100 or None in row_names(cls, table)[:2]:
         return None
-    columns = {name: list(one.values()) if isinstance(one, Mapping) else one for name, one in table.items()}
+    is_named = row_names(cls, table)[2] is not None
+    columns = {
+        name: list(one.values()) if is_named and isinstance(one, Mapping) else one for name, one in table.items()
+    }
     if not all(isinstance(one, (list, tuple, np.ndarray)) for one in columns.values()):
         return None
+    if not is_named:
+        raise InputError(f"the columns {_list_names(columns)} name no {cls.value_names[0]}.")
     if len({len(one) for one in columns.values()}) > 1:
         lengths = ", ".join(f"{len(one)} {name}" for name, one in columns.items())
         raise InputError(f"columns of different lengths: {lengths}.")
@@ -298,7 +311,9 @@ def _steps(values: list[Any]) -> list[tuple[Any, Any]]:
 
 
 def _refuse_distances(lists: list[list[Any]]) -> None:
-    """Raise if the scores of no list fall, and rise often enough to be distances from the nearest document on."""
+    """Raise if the scores of all lists are ranks, or if none fall, and enough rise, to be distances, nearest first."""
+    if any(len(values) > 1 for values in lists) and all(values == [*range(1, len(values) + 1)] for values in lists):
+        raise InputError("The scores of all lists are 1, 2, 3 …, as ranks are. Give ids alone, best first.")
     steps = [step for values in lists for step in _steps(values)]
     if not any(two < one for one, two in steps) and sum(two > one for one, two in steps) >= MIN_RISES:
         raise InputError(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from math import inf, log
 from typing import Any
@@ -22,7 +22,7 @@ from tiewise.data.columns import look_like_ids
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table
 from tiewise.errors import InputError, warn
 from tiewise.io.rankings import parse_number, read_ranking
-from tiewise.io.search_responses import ID_NAMES, LIST_NAMES, find_list, find_query, is_id, is_score
+from tiewise.io.search_responses import ID_NAMES, LIST_NAMES, find_id, find_list, find_query, is_id, is_score
 from tiewise.io.token_logprobs import (
     BoundedLogOdds,
     UnlikelyLogOdds,
@@ -55,17 +55,21 @@ JSON_TEXT = re.compile(r"\s*(\[\s*)?\{")
 MIN_LIKELIEST = 0.1
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
 INDEXES = ("index", "corpus_id")
+NO_INDEX = "a result has no index, the number of its document in the request, counted from 0."
 MAX_NUMBER = 10_000  # documents of one request
 ORDERS = ("permutation", "order")
 #: The labels of two classes; models without names for them have LABEL_0 and LABEL_1.
+UNNAMED = "label_0"
 POSITIVE = ("yes", "true", "relevant", "label_1", "positive")
-NEGATIVE = ("no", "false", "irrelevant", "not_relevant", "label_0", "negative")
+NEGATIVE = ("no", "false", "irrelevant", "not_relevant", UNNAMED, "negative")
 #: Where services have a text.
 TEXT_KEYS = ("generated_text", "text", "content", "response", "completion", "output_text")
 #: An order of passages as RankGPT and RankLLM write it.
 CHAIN = re.compile(r"\[(?:\d+|[A-Z])\](?:\s*>\s*\[(?:\d+|[A-Z])\])+")
 MARK = re.compile(r"\[(\d+|[A-Z])\]")
 PLAIN_CHAIN = re.compile(r"\s*\d+(?:\s*>\s*\d+)+\s*")
+#: Names of objects that may have documents by their ids.
+DOCUMENTS_NAME = re.compile(r"(?i)doc|passage|candidate|corpus|text|chunk|hit")
 #: What is around a block of Markdown.
 FENCE = re.compile(r"^\s*```(?:json)?\s*|\s*```\s*$")
 
@@ -101,11 +105,11 @@ def find_error(response: Mapping[Any, Any]) -> str:
     return text[:60] if isinstance(text, str) and isinstance(parse_number(text), str) else ""
 
 
-def is_scored_part(line: Any) -> bool:
-    """Whether a line has scores of named documents, so that other lines may have those of others."""
-    if not is_response(line) or (names := _doc_ids(line)) is None:
+def is_scored_part(line: Any, docs: Mapping[Any, Any]) -> bool:
+    """Whether a line has scores of named documents, and no ranks, so that other lines may have those of others."""
+    if not is_response(line) or _doc_ids(line) is None:
         return False
-    return _find_order(_response(line), names) is None
+    return len(docs) < 2 or [*docs.values()] != [-rank for rank in range(1, len(docs) + 1)]
 
 
 def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
@@ -123,35 +127,30 @@ def read_response(cls: type[Table], line: Any) -> tuple[Any, Mapping[Any, Any]]:
     if not is_response(line):
         error = find_error(line) if isinstance(line, Mapping) else ""
         raise ValueError(SERVICE_ERROR.format(error) if error else f"expected {EXPECTED}.")
-    query, response = _query(line), _response(line)
-    names = _doc_ids(line)
+    query, response, names = _query(line), _response(line), _doc_ids(line)
     if names is None and (texts := next((name for name, one in _lists(line) if _are_ids(one)), None)) is not None:
         raise ValueError(f"the {texts} look like ids. Call them doc_ids; if they are texts, leave them out.")
-    if names is not None and not isinstance(names, list):
-        raise ValueError(f"doc_ids must be a list with the id of each document, not {names!r}.")
-    if (order := _find_order(response, names)) is not None:
-        return query, _rank(order, names)
-    if _is_search(response):
-        return query, read_ranking(cls, response)
+    found = next(pairs for read in READERS if (pairs := read(cls, response, names)) is not None)
     docs: dict[Any, Any] = {}
-    found = [*_scores(response, names)]
-    places = [*map(str, range(len(names or [])))]
-    if (
-        places
-        and {*places}.isdisjoint(map(str, names or []))
-        and sorted(str(index) for index, _ in found) == sorted(places)
-    ):
-        found = [(int(index), score) for index, score in found]  # of Google, which has the ids of the request
-    for index, score in found:
-        if isinstance(index, int) and names is not None and index >= len(names):
-            raise ValueError(f"a result has index {index}, but there are {len(names)} doc_ids. Give all, in order.")
-        doc = index if isinstance(index, str) else str(index) if names is None else names[index]
-        if names is not None and doc not in names:
-            raise ValueError(f"a result has the id {doc!r}, which is not one of the doc_ids.")
+    for key, score in found:
+        doc = _name(key, names)
         if doc in docs:
             raise ValueError(f"document {doc!r} appears twice. Keep one.")
         docs[doc] = score
     return query, docs
+
+
+def _name(key: Any, names: list[Any] | None) -> Any:
+    """The document of a result: `key` is its place in the request, or its id as text."""
+    if names is None:
+        return str(key)
+    if isinstance(key, str):
+        if (doc := next((name for name in names if str(name) == key), None)) is None:
+            raise ValueError(f"a result has the id {key!r}, which is not one of the doc_ids.")
+        return doc
+    if key >= len(names):
+        raise ValueError(f"a result has index {key}, but there are {len(names)} doc_ids. Give all, in order.")
+    return names[key]
 
 
 def check_table(table: Mapping[Any, Mapping[Any, Any]], lines: Sequence[Any], name: str) -> None:
@@ -204,42 +203,47 @@ def _query(line: Mapping[str, Any]) -> Any:
     return next(line[name] for name in QUERY_NAMES if name in line) if found is None else found
 
 
-def _doc_ids(line: Mapping[str, Any]) -> Any:
+def _doc_ids(line: Mapping[str, Any]) -> list[Any] | None:
     """The ids of the documents of a line, None if it has none."""
     name = next((name for name in (*ONE_NAMES, *LIST_NAMES) if name in line), None)
     if name is None:
         return _ids_of_documents(line)
-    return [line[name]] if name in ONE_NAMES and not isinstance(line[name], list) else line[name]
+    found = [line[name]] if name in ONE_NAMES and is_id(line[name]) else line[name]
+    if not isinstance(found, list):
+        raise ValueError(f"doc_ids must be a list with the id of each document, not {found!r}.")
+    return found
 
 
 def _ids_of_documents(line: Mapping[str, Any]) -> list[Any] | None:
     """The ids of documents that stand beside their texts."""
-    named = [
-        [next((one[name] for name in ID_NAMES if name in one), None) for one in found]
-        for _, found in _lists(line)
-        if all(isinstance(one, Mapping) for one in found)
-    ]
-    named = [ids for ids in named if all(map(is_id, ids))]
-    return named[0] if len(named) == 1 else None
+    found = [(name, [find_id(one) for one in docs if isinstance(one, Mapping)], docs) for name, docs in _lists(line)]
+    named = {
+        tuple(map(str, ids)): (name, ids) for name, ids, docs in found if len(ids) == len(docs) and all(map(is_id, ids))
+    }
+    if len(named) > 1:
+        names = " and ".join(name for name, _ in named.values())
+        raise ValueError(f"the lists {names} have other ids. Call those of the request doc_ids.")
+    return next((ids for _, ids in named.values()), None)
 
 
-def _lists(line: Mapping[str, Any]) -> Iterator[tuple[str, list[Any]]]:
-    """The lists beside the response, with their names; also those of the request."""
+def _lists(line: Mapping[str, Any], without: Sequence[str] = ("response", "responses", *INLINE)) -> Iterator[Any]:
+    """The lists beside the response, with their names; also those of the request, and the keys of named documents."""
     for name, one in line.items():
-        if name in ("response", "responses", *INLINE):
+        if name in without:
             continue
         if isinstance(one, list) and one:
             yield name, one
+        elif isinstance(one, Mapping) and DOCUMENTS_NAME.search(str(name)):
+            yield name, [*one]
         elif isinstance(one, Mapping):
-            yield from _lists(one)
+            yield from _lists(one, ())
 
 
 def _response(line: Mapping[str, Any]) -> Any:
     """The response of a line, without what a client or a batch puts around it; JSON as text is parsed."""
     response = line.get("response", line.get("responses", line))
     if isinstance(response, str) and JSON_TEXT.match(response):
-        with suppress(ValueError, RecursionError):
-            response = json.loads(response)
+        response = _parse_text(response)
     for name in AROUND:
         inner = response.get(name) if isinstance(response, Mapping) else None
         if isinstance(inner, Mapping):
@@ -247,71 +251,87 @@ def _response(line: Mapping[str, Any]) -> Any:
     return response
 
 
-def _are_ids(texts: Any) -> bool:
-    """Whether texts look like ids, and no two are equal."""
-    is_list = isinstance(texts, list) and bool(texts)
-    return is_list and look_like_ids(texts) and len({*map(str, texts)}) == len(texts)
+def _are_ids(texts: list[Any]) -> bool:
+    """Whether texts, or the first of each pair, look like ids, and no two are equal."""
+    ids = [one[0] if isinstance(one, list) and one else one for one in texts]
+    return bool(ids) and look_like_ids(ids) and len({*map(str, ids)}) == len(ids)
 
 
-def _is_search(response: Any) -> bool:
-    """Whether this is the response of a search engine, or a list of its documents: with ids, and no indexes."""
-    if isinstance(response, list):
-        return bool(response) and all(isinstance(item, Mapping) and _is_document(item) for item in response)
-    located = None if not isinstance(response, Mapping) or is_generation(response) else find_list(response)
-    items = located[0] if located else []
-    return bool(items) and all(isinstance(item, Mapping) and "index" not in item for item in items)
+# -- shapes of responses --------------------------------------------------------------------------------------------
+
+#: The places of documents in the request, or their ids as text, with their scores.
+Pairs = Iterable[tuple[Any, Any]]
+
+
+def _read_search(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs | None:
+    """The response of a search engine, or a list of its documents: with ids, and no indexes."""
+    items = response
+    if isinstance(response, Mapping):
+        located = None if is_generation(response) else find_list(response)
+        items = located[0] if located else None
+    if not isinstance(items, list) or not items:
+        return None
+    is_found = all(isinstance(item, Mapping) and {*INDEXES}.isdisjoint(item) for item in items)
+    if not is_found or (items is response and not all(map(_is_document, items))):
+        return None
+    return [(str(doc), score) for doc, score in read_ranking(cls, response).items()]
 
 
 def _is_document(item: Mapping[str, Any]) -> bool:
     """Whether an item holds a document that has an id: those of LlamaIndex and LangChain."""
-    return {*INDEXES}.isdisjoint(item) and any(isinstance(item.get(name), Mapping) for name in ("node", "metadata"))
+    return any(isinstance(item.get(name), Mapping) for name in ("node", "metadata"))
 
 
-def _scores(response: Any, names: list[Any] | None) -> Iterator[tuple[Any, Any]]:
-    """The index of each document, or its id, and its score."""
-    response, is_bare = _only_score(response), isinstance(response, list)
-    if _is_answer(response):
-        answers = _read_answers(response)
-        _check_count(len(answers), names)
-        yield from answers.items()
-        return
+def _read_answer(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs | None:
+    """The response of a language model, which may have answers for several documents, or a number that it wrote."""
+    if not _is_answer(response):
+        return None
+    answers = _read_answers(response)
+    _check_count(len(answers), names)
+    return answers.items()
+
+
+def _read_list(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs:
+    """A list of results, perhaps in an object: with an index or an id, or in the order of the request."""
+    items = _items(response)
+    items = [one[0] if isinstance(one, list) and one and is_generation(one[0]) else one for one in items]  # TGI
+    for matches, read in IN_ORDER:
+        if items and all(map(matches, items)):
+            if isinstance(response, list) and _is_permutation(items):
+                raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
+            scores = read(items)
+            _check_count(len(scores), names)
+            return enumerate(scores)
+    if items and _is_text(items[0]):
+        raise _no_logprobs(_text(items[0]))
+    found = [_read_item(item, names) for item in items]
+    places = {*map(str, range(len(names or [])))}
+    if places and places.isdisjoint(map(str, names or [])) and sorted(places) == sorted(str(key) for key, _ in found):
+        return [(int(key), score) for key, score in found]  # of Google, which has the ids of the request
+    return found
+
+
+def _items(response: Any) -> list[Any]:
+    """The list of results in a response."""
+    found, keys = response, ""
     if isinstance(response, Mapping):
         found = next((response[name] for name in (*LISTS, *SCORE_LISTS) if name in response), None)
         if found is None and isinstance(response.get("response"), list):  # Cloudflare calls the index an id
             found = [{**one, "index": one.get("id")} for one in response["response"] if isinstance(one, Mapping)]
         if not isinstance(found, list) and (text := _text(response)):
             raise _no_logprobs(text)
-        if not isinstance(found, list):
-            keys = ", ".join(map(repr, response))
-            error = find_error(response)
-            shown = f": {error!r}" if error else ""
-            raise ValueError(
-                f"the response has no list of results; is it an error message{shown}? It has: {keys}. Ask again."
-            )
-        response = found
-    if not isinstance(response, list):
-        raise ValueError("the response has no list of results; is it an error message? Ask again.")
-    response = [one[0] if isinstance(one, list) and one and is_generation(one[0]) else one for one in response]  # TGI
-    if response and all(isinstance(one, Mapping) and _is_answer(one) for one in response):
-        answered = [_read_answers(one) for one in response]
-        if any(len(one) > 1 for one in answered):
-            raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
-        scores: list[Any] = [score for found in answered for score in found.values()]
-    elif response and all(isinstance(one, (float, int)) and not isinstance(one, bool) for one in response):
-        if is_bare and _is_permutation(response):
-            raise ValueError('these may be scores or an order. Write {"scores": […]} or {"permutation": […]}.')
-        scores = response
-    elif response and all(isinstance(one, list) for one in response):
-        scores = [_score_of_classes(one) for one in response]
-    elif response and all(isinstance(one, Mapping) and {*one} == {"label", "score"} for one in response):
-        scores = _scores_of_likeliest(response)
-    elif response and _is_text(response[0]):
-        raise _no_logprobs(_text(response[0]))
-    else:
-        yield from (_read_item(item, has_names=names is not None) for item in response)
-        return
-    _check_count(len(scores), names)
-    yield from enumerate(scores)
+        error = find_error(response)
+        keys = f"{f': {error!r}' if error else ''}? It has: {', '.join(map(repr, response))}. "
+    if not isinstance(found, list):
+        raise ValueError(f"the response has no list of results; is it an error message{keys or '? '}Ask again.")
+    return found
+
+
+def _scores_of_answers(items: list[Any]) -> list[Any]:
+    answers = [_read_answers(one) for one in items]
+    if any(len(one) > 1 for one in answers):
+        raise ValueError("a response has several answers, in a list of responses. Give one for each document.")
+    return [score for one in answers for score in one.values()]
 
 
 def _is_answer(response: Any) -> bool:
@@ -335,17 +355,17 @@ def _written_score(response: Any) -> Any:
     """A response that is a number, also as text or as ``{"score": number}`` in it; None for others."""
     is_result = isinstance(response, Mapping) and not {*INDEXES, *SCORES, "label", "text"}.isdisjoint(response)
     text = _text(response) if isinstance(response, Mapping) and not is_result else response
-    number = parse_number(_only_score(_parse_text(text)) if isinstance(text, str) else text)
+    number = parse_number(_only_score(_parse_text(text) if isinstance(text, str) else text))
     return number if is_score(number) else None
 
 
 def _only_score(value: Any) -> Any:
-    """The number in ``{"score": number}``; other values unchanged."""
-    return (
-        next(iter(value.values()))
-        if isinstance(value, Mapping) and len(value) == 1 and {*value} <= {*SCORES}
-        else value
-    )
+    """The number in ``{"score": number}``, perhaps with its reason; other values unchanged."""
+    names = [name for name in SCORES if name in value] if isinstance(value, Mapping) else []
+    if len(names) != 1 or not {*value}.isdisjoint((*INDEXES, *ID_NAMES, "label")):
+        return value
+    is_alone = all(isinstance(one, str) for name, one in value.items() if name != names[0])
+    return value[names[0]] if is_alone else value
 
 
 def _parse_text(text: str) -> Any:
@@ -373,28 +393,32 @@ def _check_count(n: int, names: list[Any] | None) -> None:
         raise ValueError(f"{n} answers for {len(names)} doc_ids. Give one for each, in order.")
 
 
-def _read_item(item: Any, *, has_names: bool) -> tuple[Any, Any]:
+def _read_item(item: Any, names: list[Any] | None) -> tuple[Any, Any]:
     """The index or the id of a result, and its score."""
-    inner = item.get("document") if isinstance(item, Mapping) and not has_names else None
-    if isinstance(inner, Mapping) and isinstance(doc := inner.get("id", inner.get("doc_id")), (str, int)):
+    if not isinstance(item, Mapping):
+        raise ValueError(NO_INDEX)
+    index = next((item[name] for name in INDEXES if name in item), None)
+    doc = find_id({name: one for name, one in item.items() if name not in (*INDEXES, "doc")})
+    if isinstance(index, str) and "index" not in item:
+        index, doc = None, index
+    if doc is not None and (index is None or names is None):
         return str(doc), _score(item)
-    index = next((item[name] for name in INDEXES if name in item), None) if isinstance(item, Mapping) else None
-    if index is None and isinstance(item, Mapping) and isinstance(item.get("id"), (str, int)):
-        return str(item["id"]), _score(item)
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
-        raise ValueError("a result has no index, the number of its document in the request, counted from 0.")
+        raise ValueError(NO_INDEX)
+    if names is not None and index < len(names) and str(doc) in {*map(str, names)} - {str(names[index])}:
+        raise ValueError(f"a result has index {index} and the id {doc!r}, but doc_ids has {names[index]!r} there.")
     return index, _score(item)
 
 
 def _scores_of_likeliest(items: list[Any]) -> list[Any]:
     """The scores of a pipeline that gives the likeliest class alone, if there is only one class."""
-    scores = [item["score"] for item in items]
-    if len({item["label"] for item in items}) > 1 or not any(is_score(one) and one < MIN_LIKELIEST for one in scores):
+    is_one = len({item["label"] for item in items}) == 1
+    if not is_one or not any(is_score(item["score"]) and item["score"] < MIN_LIKELIEST for item in items):
         raise ValueError(
             "a result has no index, and the likeliest class alone does not say how relevant a document is. Ask for all "
             "classes: top_k=None."
         )
-    return scores
+    return [_score_of_classes([item]) for item in items]
 
 
 def _score(item: Mapping[str, Any]) -> Any:
@@ -428,55 +452,51 @@ def _score_of_probabilities(item: Mapping[str, Any]) -> float:
         values = [read_number(value) for value in item["probs"]]
     except TypeError:
         raise ValueError(f"probs must be a list of numbers, not {item['probs']!r}.") from None
-    if len(values) == 1:
-        return values[0]
     label = str(item.get("label")).lower()
+    if len(values) == 1:
+        return _score_of_classes([{"label": label, "score": values[0]}])
     if len(values) != 2 or label not in (*POSITIVE, *NEGATIVE):
         raise ValueError(
             f"{len(values)} classes, and the label {item.get('label')!r} does not say which is relevant. Serve a model "
             "with one class, or with the labels yes and no, or LABEL_1 and LABEL_0."
         )
-    likelier = values.index(max(values))
-    return _difference(values, likelier if label in POSITIVE else 1 - likelier)
+    other = (NEGATIVE if label in POSITIVE else POSITIVE)[0]
+    return _score_of_classes([{"label": label, "score": max(values)}, {"label": other, "score": min(values)}])
 
 
 def _score_of_classes(classes: list[Any]) -> float:
-    """The score of the only class, or the log-odds of two, each with its label."""
+    """The score of the only class, which is LABEL_0 if it has no name, or the log-odds of two, each with its label."""
     try:
         found = {str(one["label"]).lower(): read_number(one["score"]) for one in classes}
     except (TypeError, KeyError):
         raise ValueError('expected for each document [{"label": …, "score": …}, …].') from None
-    if len(found) == len(classes) == 1:
+    if len(found) == len(classes) == 1 and not {*found} & {*NEGATIVE} - {UNNAMED}:
         return next(iter(found.values()))
-    labels = list(found)
-    positive = [place for place, label in enumerate(labels) if label in POSITIVE]
-    if len(labels) != 2 or len(positive) != 1 or labels[1 - positive[0]] not in NEGATIVE:
-        raise ValueError(f"the labels {', '.join(map(repr, labels))} do not say which is relevant.")
-    return _difference(list(found.values()), positive[0])
-
-
-def _difference(probabilities: list[float], positive: int) -> float:
-    yes, no = (log(one) if one > 0 else -inf for one in (probabilities[positive], probabilities[1 - positive]))
+    positive, negative = ([label for label in found if label in known] for known in (POSITIVE, NEGATIVE))
+    if len(found) != 2 or not positive or not negative:
+        raise ValueError(f"the labels {', '.join(map(repr, found))} do not say which is relevant.")
+    yes, no = (log(one) if one > 0 else -inf for one in (found[positive[0]], found[negative[0]]))
     return yes - no
 
 
 # -- listwise -----------------------------------------------------------------------------------------------------
 
 
-def _find_order(response: Any, names: list[Any] | None) -> list[int] | str | None:
-    """The order that a listwise reranker gave, as places from 0 or 1, or as its text; None if it is none."""
+def _read_order(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs | None:
+    """The order that a listwise reranker gave, with −rank."""
     text = _text(response) if isinstance(response, Mapping) else response
     for one in (response, _parse_text(text) if isinstance(text, str) else None):
         order = next((one[name] for name in ORDERS if name in one), None) if isinstance(one, Mapping) else None
         if isinstance(order, list):
-            return order
-        if isinstance(one, list) and isinstance(names, list) and _are_same_ids(one, names):
-            return [*map(names.index, one)]
-    return text if isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text)) else None
-
-
-def _are_same_ids(one: list[Any], other: list[Any]) -> bool:
-    return all(isinstance(doc, str) for doc in (*one, *other)) and sorted(one) == sorted(other)
+            return _rank(order, names)
+        if (
+            isinstance(one, list)
+            and all(isinstance(doc, str) for doc in one)
+            and sorted(one) == sorted(map(str, names or []))
+        ):
+            return [(doc, -float(rank)) for rank, doc in enumerate(one, 1)]
+    is_order = isinstance(text, str) and (MARK.search(text) or PLAIN_CHAIN.fullmatch(text))
+    return _rank(_find_places(text), names) if is_order else None
 
 
 def _text(response: Mapping[str, Any]) -> Any:
@@ -502,32 +522,34 @@ def _text(response: Mapping[str, Any]) -> Any:
     return found if isinstance(found, str) and found else None
 
 
-def _rank(order: list[int] | str, names: list[Any] | None) -> dict[Any, float]:
-    """The documents in their order, with −rank."""
-    if isinstance(order, str):
-        order = order.rpartition("</think>")[2]
-        if PLAIN_CHAIN.fullmatch(order):
-            if {*re.findall(r"\d+", order)} == {*map(str, names or [])}:
-                raise ValueError(f"the order {order[:60]!r} may be of doc_ids or of places. Give doc_ids as a list.")
-            order = re.sub(r"\d+", r"[\g<0>]", order)
-        chains = CHAIN.findall(order)
-        marks = MARK.findall(order)
-        if len(chains) != 1 or len(MARK.findall(chains[0])) != len(marks):
-            raise ValueError(f"expected one order such as [2] > [1] > [3], not {order[:60]!r}.")
-        places = [int(mark) if mark.isdigit() else ord(mark) - ord("A") + 1 for mark in marks]
-    else:
-        places = order
+def _find_places(text: str) -> list[int]:
+    """The places in an order that was written as text."""
+    order = text.rpartition("</think>")[2]
+    if PLAIN_CHAIN.fullmatch(order):
+        order = re.sub(r"\d+", r"[\g<0>]", order)
+    chains, marks = CHAIN.findall(order), MARK.findall(order)
+    if len(chains) != 1 or len(MARK.findall(chains[0])) != len(marks):
+        raise ValueError(f"expected one order such as [2] > [1] > [3], not {order[:60]!r}.")
+    return [int(mark) if mark.isdigit() else ord(mark) - ord("A") + 1 for mark in marks]
+
+
+def _rank(places: list[Any], names: list[Any] | None) -> list[tuple[int, float]]:
+    """The places of the documents in their order, with −rank."""
     n = len(places) if names is None else len(names)
     if not _is_permutation(places) or len(places) != n:
         raise ValueError(
-            f"the order has {len(places)} of {n} documents, or one of them twice: {order!r}. Give the order of all, or "
-            "only the doc_ids that were ranked."
+            f"the order has {len(places)} of {n} documents, or one of them twice: {places!r}. Give the order of all, "
+            "or only the doc_ids that were ranked."
         )
     first = min(places)
-    docs = [str(place - first) if names is None else names[place - first] for place in places]
-    if len({*docs}) < len(docs):
-        raise ValueError("two of the doc_ids are equal. Keep one.")
-    return {doc: -float(rank) for rank, doc in enumerate(docs, 1)}
+    ids, docs = [*map(str, places)], [str(place) if names is None else str(names[place - first]) for place in places]
+    if ids != docs and {*ids} == {*docs}:
+        shown = " > ".join(ids)[:60]
+        raise ValueError(
+            f"the order '{shown}' may be of doc_ids or of places. Give a list of doc_ids as text, best first, "
+            'or places from 0: {"order": […]}.'
+        )
+    return [(place - first, -float(rank)) for rank, place in enumerate(places, 1)]
 
 
 def _is_permutation(places: list[Any]) -> bool:
@@ -535,3 +557,14 @@ def _is_permutation(places: list[Any]) -> bool:
     if len(places) < 2 or not all(isinstance(one, int) and not isinstance(one, bool) for one in places):
         return False
     return sorted(places) in ([*range(len(places))], [*range(1, len(places) + 1)])
+
+
+#: What reads a response: the first one that gives its scores.
+READERS = (_read_order, _read_search, _read_answer, _read_list)
+#: Lists with an item for each document, in the order of the request: how one is recognised, and what reads all.
+IN_ORDER: tuple[tuple[Callable[[Any], bool], Callable[[list[Any]], list[Any]]], ...] = (
+    (lambda one: isinstance(one, Mapping) and {*SCORES}.isdisjoint(one) and _is_answer(one), _scores_of_answers),
+    (lambda one: isinstance(one, (float, int)) and not isinstance(one, bool), list),
+    (lambda one: isinstance(one, list), lambda items: [_score_of_classes(one) for one in items]),
+    (lambda one: isinstance(one, Mapping) and {*one} == {"label", "score"}, _scores_of_likeliest),
+)

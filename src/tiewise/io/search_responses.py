@@ -26,6 +26,7 @@ DISTANCE_NAMES = ("_distance", "$dist")
 LABEL_NAMES = ("relevance", "label", "rel", "grade", "rating", "gain")
 #: What may hold the id of a document, or its id and score: Elasticsearch, Pinecone, LlamaIndex, Milvus, Qdrant.
 NESTED_NAMES = ("document", "doc", "node", "hit", "entity", "payload")
+METADATA_NAMES = ("metadata", "meta")  # LangChain, Haystack
 
 
 def _of_vespa(item: Any) -> Any:
@@ -86,6 +87,8 @@ BATCHES = ("responses", "result", "results", "data")
 #: Lists of ids that have the scores in a second list.
 PARALLEL_IDS = (*LIST_NAMES, "indices", "retrieved_ids")  # also beside distances: of Chroma documents are texts
 PARALLEL = (*PARALLEL_IDS, "documents", "docs", "results", "retrieved", "ranking")
+#: Names of one list of ids, of which the first counts, and of lists of texts beside it.
+ALIASES, TEXTS = (*LIST_NAMES, "indices"), ("documents", "docs", "passages", "contexts")
 #: What the second list is called.
 PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores")
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
@@ -95,6 +98,8 @@ NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|con
 RELEVANT_NAME = re.compile(r"(?i)answer_pids|(?!.*answer)(relevant|positive|gold|ground_?truth)")
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
+#: Names that an answer to one of several queries may have for its query.
+QUERY_NUMBER_NAME = re.compile(r"(?i)query|topic|question|number|index")
 TEXT_NAMES = ("query", "question", "input")
 
 
@@ -135,7 +140,7 @@ def find_list(given: Mapping[Any, Any]) -> tuple[Any, bool] | None:
     lists_of_items = [one for one in given.values() if isinstance(one, list) and one]
     for known in (SCORE_NAMES, LABEL_NAMES):
         if named := [one for one in lists_of_items if all(_has_number(item, known) for item in one)]:
-            return (named[0], True) if len(named) == 1 else None
+            return named[0], True
     return None
 
 
@@ -157,13 +162,32 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
         lists = [pages] if not any("score" in page for page in pages) else []
     if len(lists) != 1 or not lists[0]:
         return None
-    found = [
-        next((one[name] for name in ID_NAMES if name in one), None) if isinstance(one, Mapping) else one
-        for one in lists[0]
-    ]
+    found = [find_id(one) if isinstance(one, Mapping) else one for one in lists[0]]
     has_query = any(is_id(given.get(name)) for name in QUERY_ID_NAMES)
     are_texts = not has_query and any(" " in str(one) for one in found)  # of RAGAS, of MTEB's reranking
     return found if all(map(is_id, found)) and not are_texts else None
+
+
+def find_nested(item: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """What an item of a list has inside it, where it may have its id: a document, or else metadata."""
+    nested: Mapping[Any, Any] = next((item[name] for name in NESTED_NAMES if isinstance(item.get(name), Mapping)), {})
+    if nested or any(is_id(item.get(name)) for name in ID_NAMES):
+        return nested
+    return next((item[name] for name in METADATA_NAMES if isinstance(item.get(name), Mapping)), {})
+
+
+def find_id(item: Mapping[Any, Any]) -> Any:
+    """The id of the document in an item of a list, None if it has none.
+
+    A name of a document's id beats those of any: the points of Qdrant have numbers, and ids in their payload.
+
+    >>> find_id({"id": 7, "payload": {"doc_id": "d1"}}), find_id({"text": "…"})
+    ('d1', None)
+    """
+    both = (item, find_nested(item))
+    return next(
+        (one[name] for names in (DOC_NAMES, ID_NAMES) for one in both for name in names if is_id(one.get(name))), None
+    )
 
 
 def unwrap(given: Any) -> Any:
@@ -176,10 +200,17 @@ def unwrap(given: Any) -> Any:
 
 
 def check_lists(given: Mapping[Any, Any]) -> None:
-    """Raise if a list of ids stands beside numbers that are not its scores, or that are more or fewer than the ids."""
-    lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple))}
-    ids = next((name for name in PARALLEL if lists.get(name) and all(map(is_id, lists[name]))), None)
+    """Raise if a response has two rankings, or ids beside numbers that are not their scores, or more or fewer."""
+    lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple)) and one}
+    rankings = [name for name, one in lists.items() if _may_be_ranking(name, one)]
+    ids = next((name for name in PARALLEL if name in lists and all(map(is_id, lists[name]))), None)
     numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
+    if ids in PARALLEL_IDS and numbers:
+        rankings = [name for name in rankings if name == ids or name not in TEXTS]
+    others = [name for name in rankings if name not in ALIASES] + [name for name in rankings if name in ALIASES][:1]
+    if len(others) > 1:
+        first, second = [name for name in lists if name in others][:2]
+        raise ValueError(f"has the lists {first!r} and {second!r}. Keep the one that is the ranking.")
     if ids is None or not numbers:
         return
     name = next((one for one in (*PARALLEL_SCORES, "distances") if one in numbers), None)
@@ -187,6 +218,14 @@ def check_lists(given: Mapping[Any, Any]) -> None:
         raise ValueError(f"{ids} beside {numbers[0]}. Give {{document: score}}; of a distance, the score is -distance.")
     if len(lists[ids]) != len(lists[name]):
         raise ValueError(f"{len(lists[ids])} {ids}, but {len(lists[name])} {name}.")
+
+
+def _may_be_ranking(name: str, items: Sequence[Any]) -> bool:
+    """Whether a list has a usual name and ids alone, or documents with scores."""
+    if RELEVANT_NAME.match(str(name)):
+        return False
+    are_ids = name in (*PARALLEL, *(place.path[0] for place in PLACES)) and all(map(is_id, items))
+    return are_ids or all(_has_number(item, SCORE_NAMES) for item in items)
 
 
 def _of_one(value: Any) -> Any:
@@ -221,7 +260,16 @@ def find_batch(given: Any) -> list[Any] | None:
         return None
     responses = [one for one, is_one in zip(answers, is_list, strict=True) if not is_one]
     is_response = all(isinstance(one, Mapping) and find_list(one) and find_query(one) is None for one in responses)
-    return answers if is_response and (inner or responses) else None
+    if not is_response or not (inner or responses):
+        return None
+    for key in responses[0] if len(responses) > 1 else ():
+        named = {one[key] for one in responses if QUERY_NUMBER_NAME.search(str(key)) and is_id(one.get(key))}
+        if len(named) == len(answers):
+            raise ValueError(
+                f"the answers have {key!r}, which may name their queries. If it does, call it query_id, else leave it "
+                "out."
+            )
+    return answers
 
 
 def _is_all_lists(items: Sequence[Any]) -> bool:
