@@ -529,10 +529,7 @@ class Report(Result):
         if view.summary:
             out["measures"] = {measure.name: mean.to_dict() for measure, mean in self._means.items()}
         if view.per_query:
-            out["queries"] = {
-                measure.name: {query: estimate.to_dict() for query, estimate in found.items()}
-                for measure, found in self._estimates.items()
-            }
+            out["queries"] = {measure.name: found for measure, found in self._estimates.items()}
         return out
 
     def _records(self, view: View) -> Table:
@@ -540,7 +537,10 @@ class Report(Result):
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
-        return self._to_dict(View(per_query=per_query))
+        plain = self._to_dict(View(per_query=per_query))
+        for name, found in plain.get("queries", {}).items():
+            plain["queries"][name] = {query: estimate.to_dict() for query, estimate in found.items()}
+        return plain
 
     def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
         """`to_dict` as JSON; what does not apply is null."""

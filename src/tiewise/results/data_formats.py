@@ -7,13 +7,15 @@ A value that does not apply is an empty cell, or null.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import chain, groupby, repeat
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice, repeat
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from tiewise.results.model import Block, Table
+from tiewise.results.base import Result
+from tiewise.results.model import BLOCK_ROWS, Block, Table
 
 
 def render_tsv(table: Table, digits: int | None = None) -> Iterator[str]:
@@ -79,11 +81,67 @@ def render_json_lines(table: Table, digits: int | None = None) -> Iterator[str]:
         yield _join([*chain(*zip(names, _texts(block, write), strict=True)), "}\n"], block.n_rows)
 
 
-def render_json(plain: Any) -> str:
-    """Plain values as one indented document."""
+def render_json(document: Any, digits: int | None = None) -> Iterator[str]:
+    """Plain values as one indented document; results in it become plain one at a time.
+
+    >>> print("".join(render_json({"a": [0.125, None], "b": {}}, 2)), end="")
+    {
+      "a": [
+        0.12,
+        null
+      ],
+      "b": {}
+    }
+    """
     import json
 
-    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    # The library is slow at indentation: here it encodes the values of a block as one list, a line for each.
+    encode = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
+    end = "\n"
+
+    def found() -> Iterator[tuple[str, Any]]:
+        nonlocal end
+        end = (yield from _json_values(document, "", "\n")) + end
+
+    pairs = found()
+    while block := list(islice(pairs, BLOCK_ROWS)):
+        texts, values = zip(*block, strict=True)
+        lines = encode(round_floats(list(values), digits))[1:-1].split("\n")
+        yield "".join(chain.from_iterable(zip(texts, lines, strict=True)))
+    yield end
+
+
+def _json_values(value: Any, before: str, line: str) -> Generator[tuple[str, Any], None, str]:
+    """Keys and values that hold no others, each with the text before it; the text after them is returned.
+
+    `before` stands before the value, and `line` begins a line of its container.
+    """
+    if isinstance(value, Result) and not isinstance(value, Mapping):
+        value = value.to_dict()
+    if isinstance(value, Mapping):
+        brackets, items = "{}", value.items()
+    elif isinstance(value, (list, tuple)):
+        brackets, items = "[]", zip(repeat(None), value)
+    else:
+        yield before, value
+        return ""
+    if not value:
+        return before + brackets
+    inner = line + "  "
+    first, later = before + brackets[0] + inner, "," + inner
+    for key, one in items:
+        if key is not None:
+            yield first, key
+            first = ": "
+        if isinstance(one, _PLAIN):
+            yield first, one
+            first = later
+        else:
+            first = (yield from _json_values(one, first, inner)) + later
+    return first.removesuffix(later) + line + brackets[1]
+
+
+_PLAIN = (str, float, int, NoneType)
 
 
 def round_floats(value: Any, digits: int | None) -> Any:
