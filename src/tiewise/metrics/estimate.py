@@ -188,7 +188,7 @@ class Estimate(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with `ci`, `range`, `bias` and `z`; None where one does not apply."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("measure", "_over_queries")}
+        plain = {name: value for name, value in vars(self).items() if name not in ("measure", "_over_queries")}
         plain["ci"] = None if self.ci is None else list(self.ci)
         plain["cut"] = None if self.cut is None else list(self.cut)
         plain["method"] = dict(self.method)

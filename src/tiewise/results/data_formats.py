@@ -101,7 +101,7 @@ def render_json(document: Any, digits: int | None = None) -> Iterator[str]:
 
     def found() -> Iterator[tuple[str, Any]]:
         nonlocal end
-        end = (yield from _json_values(document, "", "\n")) + end
+        end = (yield from _json_values(document, "", "\n", encode)) + end
 
     pairs = found()
     while block := list(islice(pairs, BLOCK_ROWS)):
@@ -111,34 +111,33 @@ def render_json(document: Any, digits: int | None = None) -> Iterator[str]:
     yield end
 
 
-def _json_values(value: Any, before: str, line: str) -> Generator[tuple[str, Any], None, str]:
-    """Keys and values that hold no others, each with the text before it; the text after them is returned.
+def _json_values(
+    value: Any, before: str, line: str, encode: Callable[[Any], str]
+) -> Generator[tuple[str, Any], None, str]:
+    """The values that hold no others, each with the text before it; the text after the last is returned.
 
     `before` stands before the value, and `line` begins a line of its container.
     """
     if isinstance(value, Result) and not isinstance(value, Mapping):
         value = value.to_dict()
     if isinstance(value, Mapping):
-        brackets, items = "{}", value.items()
+        brackets, keys, items = "{}", (f"{encode(key)}: " for key in value), value.values()
     elif isinstance(value, (list, tuple)):
-        brackets, items = "[]", zip(repeat(None), value)
+        brackets, keys, items = "[]", repeat(""), value
     else:
         yield before, value
         return ""
     if not value:
         return before + brackets
     inner = line + "  "
-    first, later = before + brackets[0] + inner, "," + inner
-    for key, one in items:
-        if key is not None:
-            yield first, key
-            first = ": "
+    text, between = before + brackets[0] + inner, "," + inner
+    for key, one in zip(keys, items):  # noqa: B905  # a list has no keys
         if isinstance(one, _PLAIN):
-            yield first, one
-            first = later
+            yield text + key, one
+            text = between
         else:
-            first = (yield from _json_values(one, first, inner)) + later
-    return first.removesuffix(later) + line + brackets[1]
+            text = (yield from _json_values(one, text + key, inner, encode)) + between
+    return text.removesuffix(between) + line + brackets[1]
 
 
 _PLAIN = (str, float, int, NoneType)
