@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from itertools import chain, groupby, islice, repeat
+from functools import lru_cache
+from itertools import chain, groupby, repeat
 from types import NoneType
 from typing import Any
 
@@ -97,47 +98,51 @@ def render_json(document: Any, digits: int | None = None) -> Iterator[str]:
 
     # The library is slow at indentation: here it encodes the values of a block as one list, a line for each.
     encode = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
-    end = "\n"
+    texts: list[str] = []  # what stands before each value
+    values: list[Any] = []  # those that hold no others
 
-    def found() -> Iterator[tuple[str, Any]]:
-        nonlocal end
-        end = (yield from _json_values(document, "", "\n", encode)) + end
+    @lru_cache(maxsize=1000)  # most keys are names of fields
+    def name(key: str) -> str:
+        return f"{encode(key)}: "
 
-    pairs = found()
-    while block := list(islice(pairs, BLOCK_ROWS)):
-        texts, values = zip(*block, strict=True)
-        lines = encode(round_floats(list(values), digits))[1:-1].split("\n")
-        yield "".join(chain.from_iterable(zip(texts, lines, strict=True)))
-    yield end
+    def take() -> str:
+        lines = encode(round_floats(values, digits))[1:-1].split("\n") if values else []
+        block = "".join(chain.from_iterable(zip(texts, lines, strict=True)))
+        texts.clear()
+        values.clear()
+        return block
 
-
-def _json_values(
-    value: Any, before: str, line: str, encode: Callable[[Any], str]
-) -> Generator[tuple[str, Any], None, str]:
-    """The values that hold no others, each with the text before it; the text after the last is returned.
-
-    `before` stands before the value, and `line` begins a line of its container.
-    """
-    if isinstance(value, Result) and not isinstance(value, Mapping):
-        value = value.to_dict()
-    if isinstance(value, Mapping):
-        brackets, keys, items = "{}", (f"{encode(key)}: " for key in value), value.values()
-    elif isinstance(value, (list, tuple)):
-        brackets, keys, items = "[]", repeat(""), value
-    else:
-        yield before, value
-        return ""
-    if not value:
-        return before + brackets
-    inner = line + "  "
-    text, between = before + brackets[0] + inner, "," + inner
-    for key, one in zip(keys, items):  # noqa: B905  # a list has no keys
-        if isinstance(one, _PLAIN):
-            yield text + key, one
-            text = between
+    def add(value: Any, text: str, line: str) -> Generator[str, None, str]:
+        """Add a value after a text, and yield full blocks; the text after it is returned. `line` begins its line."""
+        if isinstance(value, Result) and not isinstance(value, Mapping):
+            value = value.to_dict()
+        items: Iterable[tuple[str, Any]]
+        if isinstance(value, Mapping):
+            brackets, items = "{}", zip(map(name, value), value.values(), strict=True)
+        elif isinstance(value, (list, tuple)):
+            brackets, items = "[]", zip(repeat(""), value, strict=False)
         else:
-            text = (yield from _json_values(one, text + key, inner, encode)) + between
-    return text.removesuffix(between) + line + brackets[1]
+            texts.append(text)
+            values.append(value)
+            return ""
+        if not value:
+            return text + brackets
+        inner = f"{line}  "
+        between = f",{inner}"
+        text += brackets[0] + inner
+        for key, one in items:
+            if isinstance(one, _PLAIN):
+                texts.append(text + key)
+                values.append(one)
+                text = between
+            else:
+                text = (yield from add(one, text + key, inner)) + between
+        if len(values) >= BLOCK_ROWS:
+            yield take()
+        return text.removesuffix(between) + line + brackets[1]
+
+    end = yield from add(document, "", "\n")
+    yield f"{take()}{end}\n"
 
 
 _PLAIN = (str, float, int, NoneType)
