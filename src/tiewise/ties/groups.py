@@ -289,6 +289,16 @@ class TieGroups:
         query = self.qrels.query
         return (self.size > 0) & (self.score == self.lowest[query]) & self.may_be_truncated[query]
 
+    def share(self, other: TieGroups) -> TieGroups:
+        """The same tie groups, with the arrays of others where these have equal counts."""
+
+        def pick(own: Codes, known: Codes | None) -> Codes:
+            return own if known is None or not np.array_equal(own, known) else known
+
+        counts = {name: pick(getattr(self, name), getattr(other, name)) for name in ("start", "size", "lowest_size")}
+        before = {order: pick(own, other.before.get(order)) for order, own in self.before.items()}
+        return replace(self, **counts, before=before)
+
     # -- shards -----------------------------------------------------------------------------------------------
 
     @staticmethod
