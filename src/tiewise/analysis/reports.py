@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.analysis.incomplete_runs import describe_cuts
+from tiewise.analysis.incomplete_runs import describe_bounds
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
@@ -319,8 +319,7 @@ class Report(Result):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
-        wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._open_bounds.items()}
-        bounds = describe_cuts(wide, self.without_bounds)
+        bounds = describe_bounds({str(one): {"": cut} for one, cut in self._open_bounds.items()}, self.without_bounds)
         return cut_lists_note(f"° {self.cut_lists:,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
