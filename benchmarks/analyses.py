@@ -33,7 +33,7 @@ RBO_CALLS = 100
 RBO_ACTIONS = ("rbo", "rbo package", "rbo untied", "rbo package untied")
 
 #: The actions on each shape whose files have a name.
-ON_SHAPES = {"marco": ("means", "judged only", "audit"), "large": ("table", "per-query")}
+ON_SHAPES = {"marco": ("means", "judged only", "audit"), "large": ("table", "per-query", "json")}
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
@@ -116,9 +116,9 @@ def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path
     if action == "audit":
         tw.audit(runs[0])
         return
-    if action in ("table", "per-query"):
-        words = ["--per-query"] if action == "per-query" else []
-        output = ["--format", "tsv", "-o", str(folder / "out.tsv"), "--quiet"]
+    if action in ("table", "per-query", "json"):
+        words = [] if action == "table" else ["--per-query"]
+        output = ["--format", "json" if action == "json" else "tsv", "-o", str(folder / "out"), "--quiet"]
         status = importlib.import_module("tiewise.cli.program").status_of(
             ["evaluate", str(qrels), str(runs[0]), *words, *output]
         )

@@ -232,6 +232,7 @@ ACTIONS = {
     "audit": "`audit`",
     "table": "`tiewise evaluate`, TSV",
     "per-query": "`tiewise evaluate --per-query`, TSV",
+    "json": "`tiewise evaluate --per-query`, JSON",
     "pairs": "`compare`, all pairs",
     "rbo": "`rbo` of scores, 100 times",
     "rbo package": "package rbo of scores, sorted first, 100 times",
