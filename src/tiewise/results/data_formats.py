@@ -156,7 +156,7 @@ def round_floats(value: Any, digits: int | None) -> Any:
         return round(value, digits)
     if isinstance(value, dict):
         return {key: round_floats(one, digits) for key, one in value.items()}
-    return [round_floats(one, digits) for one in value] if isinstance(value, list) else value
+    return [round_floats(one, digits) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _text(value: Any, digits: int | None) -> str:

@@ -295,9 +295,13 @@ class TieGroups:
         def pick(own: Codes, known: Codes | None) -> Codes:
             return own if known is None or not np.array_equal(own, known) else known
 
-        counts = {name: pick(getattr(self, name), getattr(other, name)) for name in ("start", "size", "lowest_size")}
-        before = {order: pick(own, other.before.get(order)) for order, own in self.before.items()}
-        return replace(self, **counts, before=before)
+        return replace(
+            self,
+            start=pick(self.start, other.start),
+            size=pick(self.size, other.size),
+            lowest_size=pick(self.lowest_size, other.lowest_size),
+            before={order: pick(own, other.before.get(order)) for order, own in self.before.items()},
+        )
 
     # -- shards -----------------------------------------------------------------------------------------------
 
