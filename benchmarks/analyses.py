@@ -3,9 +3,9 @@
     python -m benchmarks.analyses ACTION QRELS RUN…    one process, which prints its time as JSON
 
 The comparison is of two runs of a million rows; all pairs are those of 200 runs in memory. RBO is that of the first
-lists of two runs, from their scores; for the package rbo they are sorted first. Audit and rows for each
-query are of the large shapes. Such a process first does the same with a small run, so imports do not count. Reports are
-on ten systems with 1,000 queries each, and on fifty; imports count there, as in the command.
+lists of two runs, from their scores, and of the same lists without ties; for the package rbo they are sorted first.
+Audit and rows for each query are of the large shapes. Such a process first does the same with a small run, so imports
+do not count. Reports are on ten systems with 1,000 queries each, and on fifty; imports count there, as in the command.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ SYSTEMS = PooledShape(1000, 100, 20, 0.3)
 SYSTEM_COUNT, MANY_SYSTEMS = 10, 50
 MANY, MANY_COUNT = PooledShape(100, 100, 20, 0.3), 200
 RBO_CALLS = 100
+RBO_ACTIONS = ("rbo", "rbo package", "rbo untied", "rbo package untied")
 
 #: The actions on each shape whose files have a name.
-ON_SHAPES = {"marco": ("means", "judged only", "audit"), "large": ("table", "per-query")}
+ON_SHAPES = {"marco": ("means", "judged only", "audit"), "large": ("table", "per-query", "json")}
 
 
 def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, quick: bool) -> Iterator[Row]:
@@ -44,7 +45,7 @@ def analysis_times(folder: Path, repeat: int, enough: float, limit: float, *, qu
     of_pair = _write_runs(pair, 2, folder)
     inputs: list[tuple[Sequence[str], Any, list[Path]]] = [
         (("evaluate", "compare"), pair, of_pair),
-        (("rbo", "rbo package"), pair, of_pair),
+        (RBO_ACTIONS, pair, of_pair),
         (("pairs",), many, _write_runs(many, many_count, folder)),
         *((("report",), systems, _write_runs(systems, count, folder)) for count in counts),
         *((actions, SHAPES[name], [*files(name, folder)]) for name, actions in ON_SHAPES.items() if not quick),
@@ -85,6 +86,8 @@ def _load(action: str, qrels: Path, runs: Sequence[Path]) -> tuple[Any, Sequence
         return both[0][0], [scores for _, scores in both]
     if action.startswith("rbo"):
         lists = [next(iter(dicts(qrels, run)[1].values())) for run in runs]
+        if action.endswith("untied"):
+            lists = [{doc: -float(place) for place, doc in enumerate(scores)} for scores in lists]
         return qrels, lists
     return qrels, runs
 
@@ -92,10 +95,10 @@ def _load(action: str, qrels: Path, runs: Sequence[Path]) -> tuple[Any, Sequence
 def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path) -> None:
     if action.startswith("rbo"):
         one, other = runs
-        package = importlib.import_module("rbo") if action == "rbo package" else None
+        package = importlib.import_module("rbo") if action.startswith("rbo package") else None
         for _ in range(RBO_CALLS):
             if package is None:
-                tw.rbo(tw.Ranking.from_scores(one), tw.Ranking.from_scores(other), phi=0.9)
+                _ = tw.rbo(tw.Ranking.from_scores(one), tw.Ranking.from_scores(other), phi=0.9).extrapolated.expected
             else:
                 sorted_lists = [sorted(scores, key=scores.__getitem__, reverse=True) for scores in runs]
                 package.RankingSimilarity(*sorted_lists).rbo(p=0.9)
@@ -113,9 +116,9 @@ def _analyse(tw: Any, action: str, qrels: Any, runs: Sequence[Any], folder: Path
     if action == "audit":
         tw.audit(runs[0])
         return
-    if action in ("table", "per-query"):
-        words = ["--per-query"] if action == "per-query" else []
-        output = ["--format", "tsv", "-o", str(folder / "out.tsv"), "--quiet"]
+    if action in ("table", "per-query", "json"):
+        words = [] if action == "table" else ["--per-query"]
+        output = ["--format", "json" if action == "json" else "tsv", "-o", str(folder / "out"), "--quiet"]
         status = importlib.import_module("tiewise.cli.program").status_of(
             ["evaluate", str(qrels), str(runs[0]), *words, *output]
         )

@@ -8,15 +8,18 @@ import re
 import numpy as np
 import pandas
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tiewise as tw
 from tiewise.results.base import Result
-from tiewise.results.data_formats import render_csv, render_json_lines, render_tsv
+from tiewise.results.data_formats import render_csv, render_json, render_json_lines, render_tsv, round_floats
 from tiewise.results.html import render_html
 from tiewise.results.latex import render_latex
 from tiewise.results.markdown import render_markdown
 from tiewise.results.model import BEST, Bar, Cell, Code, Column, Paragraph, Rows, Section, Table, columns_of
 from tiewise.results.text import render_text
+from tiewise.results.view import View
 from tiewise.results.wording import PLAIN, NumberFormat, encodable
 
 COLUMNS = {"system": ["A", "B", "C"], "depth": [10, None, 5], "score": [0.5, 1.0, None], "kept": [True, False, True]}
@@ -198,6 +201,25 @@ def test_formats_for_programs_keep_full_precision():
         {"a": "x\ty", "b": 0.33},
         {"a": None, "b": 2},
     ]
+
+
+def json_documents():
+    texts = st.text(st.characters(exclude_categories=["Cs"]))
+    values = st.none() | st.booleans() | st.integers() | st.floats() | texts
+    return st.recursive(values, lambda inner: st.lists(inner) | st.tuples(inner) | st.dictionaries(texts, inner))
+
+
+@given(json_documents(), st.none() | st.integers(0, 6))
+def test_json_has_the_bytes_of_the_standard_library(document, digits):
+    expected = json.dumps(round_floats(document, digits), indent=2, ensure_ascii=False) + "\n"
+    assert "".join(render_json(document, digits)) == expected
+
+
+def test_json_comes_in_blocks_and_makes_each_query_plain_as_it_is_written():
+    qrels, run = ({f"q{place}": {"a": 1.0, "b": 0.0} for place in range(3000)} for _ in range(2))
+    report = tw.evaluate(qrels, run, ["RR", "nDCG@10"])
+    blocks = list(render_json(report._to_dict(View(per_query=True))))
+    assert len(blocks) > 10 and "".join(blocks) == report.to_json(per_query=True) + "\n"
 
 
 @pytest.mark.parametrize("value", [0.0, -0.0, 0.00004, -0.00004, 0.25, -0.25, 1.0, 12.5, 1e-9])

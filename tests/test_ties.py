@@ -256,3 +256,17 @@ def test_ties_broken_by_the_rank_column_and_by_an_order_that_is_unknown():
         tw.break_ties({"q": {"a": 1.0}}, order="rank")
     with pytest.raises(InputError, match="Unknown tie-break order 'sideways'"):
         tw.break_ties(run, order="sideways")
+
+
+@pytest.mark.parametrize("step", [0.5, 1e-9])
+def test_counts_that_are_kept_share_equal_arrays_and_no_others(step: float) -> None:
+    run = {"q": {"a": 1.0, "b": 1.0 + step, "c": 0.5, "d": 0.5}}  # the small step vanishes in float32
+    counted = as_source(run).count(Qrels.from_dict({"q": dict.fromkeys("abcd", 1)}), ORDERS[:3])
+    kept = counted.compact()
+    for dtype, ties in counted.ties.items():
+        for name in ("score", "start", "size", "lowest", "lowest_size", "length"):
+            assert np.array_equal(getattr(kept.ties[dtype], name), getattr(ties, name)), (dtype, name)
+        assert all(np.array_equal(kept.ties[dtype].before[order], ties.before[order]) for order in ORDERS[:3])
+    exact, rounded = kept.ties["float64"], kept.ties["float32"]
+    assert (rounded.start is exact.start) == (rounded.size is exact.size) == (step == 0.5)
+    assert rounded.lowest_size is exact.lowest_size

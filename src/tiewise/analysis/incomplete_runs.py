@@ -54,20 +54,33 @@ def describe_cuts(by_measure: Mapping[str, Mapping[str, Estimate]], unbounded: S
     >>> describe_cuts({}, ["G", "infAP"])
     ': no bounds for G and infAP'
     """
-    wide = {
-        measure: {name: one.open_cut for name, one in runs.items() if is_wide(one.open_cut)}
-        for measure, runs in by_measure.items()
-    }
+    wide, questions = {}, {}
+    for measure, runs in by_measure.items():
+        wide[measure] = {name: one.open_cut for name, one in runs.items() if is_wide(one.open_cut)}
+        if groups := find_open(runs):
+            names = ", and that of ".join(join_names(names, limit=5) for names in groups)
+            questions[measure] = "which is higher" if len(runs) == 2 else f"the order of {names}"
+    return describe_bounds(wide, unbounded, questions)
+
+
+def describe_bounds(
+    wide: Mapping[str, Mapping[str, tuple[float, float] | None]],
+    unbounded: Sequence[str] = (),
+    questions: Mapping[str, str] = {},
+) -> str:
+    """The same from the bounds that leave a digit open, by measure and run, and from what that leaves open.
+
+    >>> describe_bounds({"AP": {"": (0.25, 0.5)}})
+    ': AP .250 – .500'
+    """
     open_runs, parts = set(chain.from_iterable(wide.values())), []
     for measure, cuts in wide.items():
         if not cuts:
             continue
-        runs = by_measure[measure]
         ends = {name: " – ".join(map(THREE.number, cut or ())) for name, cut in cuts.items()}
         within = [f"{text} ({name})" if len(open_runs) > 1 else text for name, text in ends.items()]
-        groups = ", and that of ".join(join_names(names, limit=5) for names in find_open(runs))
-        which = "which is higher" if len(runs) == 2 else f"the order of {groups}"
-        parts.append(f"{measure} {', '.join(within)}{f', so {which} is open' if groups else ''}")
+        question = f", so {questions[measure]} is open" if measure in questions else ""
+        parts.append(f"{measure} {', '.join(within)}{question}")
     if unbounded:
         parts.append(f"no bounds for {join_names(unbounded, limit=len(unbounded))}")
     return f": {'; '.join(parts)}" if parts else ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiewise._version import __version__
-from tiewise.analysis.incomplete_runs import describe_cuts
+from tiewise.analysis.incomplete_runs import describe_bounds
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
@@ -318,8 +318,7 @@ class Report(Result, Mapping[Measure, Estimate]):
             return ""
         retrieved = self._evaluation.counted.n_present
         reached = np.logical_or.reduce([self._evaluation.reaches_last_group(measure) for measure in self.measures])
-        wide = {str(one): {"": Estimate(cut=cut, cut_likely=True)} for one, cut in self._open_bounds.items()}
-        bounds = describe_cuts(wide, self.without_bounds)
+        bounds = describe_bounds({str(one): {"": cut} for one, cut in self._open_bounds.items()}, self.without_bounds)
         return cut_lists_note(f"° {np.count_nonzero(reached):,} of {count_noun(retrieved, 'list')}", bounds)
 
     @property
@@ -528,10 +527,7 @@ class Report(Result, Mapping[Measure, Estimate]):
         if view.summary:
             out["measures"] = {measure.name: mean.to_dict() for measure, mean in self._means.items()}
         if view.per_query:
-            out["queries"] = {
-                measure.name: {query: estimate.to_dict() for query, estimate in found.items()}
-                for measure, found in self._estimates.items()
-            }
+            out["queries"] = {measure.name: found for measure, found in self._estimates.items()}
         return out
 
     def _records(self, view: View) -> Table:
@@ -539,7 +535,10 @@ class Report(Result, Mapping[Measure, Estimate]):
 
     def to_dict(self, *, per_query: bool = False) -> dict[str, Any]:
         """Everything as plain values: provenance, notes, the means and, if asked for, each query."""
-        return self._to_dict(View(per_query=per_query))
+        plain = self._to_dict(View(per_query=per_query))
+        for name, found in plain.get("queries", {}).items():
+            plain["queries"][name] = {query: estimate.to_dict() for query, estimate in found.items()}
+        return plain
 
     def to_json(self, *, per_query: bool = False, indent: int | None = 2) -> str:
         """`to_dict` as JSON; what does not apply is null."""

@@ -168,7 +168,7 @@ def render(
         case "json":
             with spelled_for_shell(False):  # as `to_dict` does
                 document = result._to_dict(view)
-            return data_formats.render_json(data_formats.round_floats(document, view.digits))
+            return data_formats.render_json(document, view.digits)
         case "jsonl":
             return data_formats.render_json_lines(_records(result, view), view.digits)
         case "parquet":

@@ -188,10 +188,11 @@ class Estimate(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with `ci`, `range`, `bias` and `z`; None where one does not apply."""
-        plain = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in ("measure", "_over_queries")}
-        plain["ci"] = None if self.ci is None else list(self.ci)
+        plain, ci = vars(self).copy(), self.ci
+        del plain["measure"], plain["_over_queries"]
+        plain["ci"] = None if ci is None else list(ci)
         plain["cut"] = None if self.cut is None else list(self.cut)
-        plain["method"] = dict(self.method)
+        plain["method"] = self.method._words.copy()
         for name, found in (("rerun", self.rerun), ("noise", self.noise)):
             plain[name] = None if found is None else asdict(found)
         return plain | {"range": self.range, "bias": self.bias, "z": self.z}

@@ -79,26 +79,26 @@ def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: 
     table = weight_table(phi, int(pairs.n_union.max(initial=0)))
     if ties != "average":
         each = [_variant(one, table, phi, ties) for one in _one_by_one(pairs)]
-        orders = [tuple(np.array(part) for part in zip(*each, strict=True))]
+        orders = np.array(each).reshape(-1, 3).T[None]
     else:
         s, n = np.sort(pairs.length, axis=0)
         rate = 1 / np.where(s, s, np.nan)
-        total = pairs.sum(mean_at_larger_rank(pairs, table.tail))
-        at_s = pairs.overlap(s, s)
-        sums = [(total, at_s)]
+        sums = [(pairs.sum(mean_at_larger_rank(pairs, table.tail)), pairs.overlap(s, s))]
         for ranks in pairs.extreme_ranks if extremes else ():
             larger = np.maximum(*ranks)
             sums.append((pairs.sum(table.tail[larger - 1]), pairs.sum(larger <= s[pairs.pair])))
+        total, at_s = np.array(sums).transpose(1, 0, 2)
         unseen = sum_unseen(table, s, n)
-        orders = [_bounds(table, pairs, total, unseen, unseen * at_s * rate, at_s * rate) for total, at_s in sums]
-    parts = (over_orders(part, extremes) for part in zip(*orders, strict=True))
-    return dict(zip(("lower", "upper", "extrapolated"), parts, strict=True))
+        found = _bounds(table, pairs, total, unseen, unseen * at_s * rate, at_s * rate)
+        orders = np.array(found).transpose(1, 0, 2)
+    parts = over_orders(orders, extremes)  # (1 or 3, 3, n_pairs)
+    return {"lower": parts[:, 0], "upper": parts[:, 1], "extrapolated": parts[:, 2]}
 
 
 def _bounds(
     table: WeightTable, pairs: PairGroups, total: Floats, unseen_best: Floats, unseen_likely: Floats, a_s: Floats
 ) -> tuple[Floats, ...]:
-    """RBO_MIN, RBO_MAX and RBO_EXT (Webber et al. 2010, Eqs. 11, 30 and 32), (n_pairs,) each.
+    """RBO_MIN, RBO_MAX and RBO_EXT (Webber et al. 2010, Eqs. 11, 30 and 32), each (n_orders, n_pairs) or (n_pairs,).
 
     `total` is the sum over all depths if no more items match. At the depths up to n the unseen items of S can add
     `unseen_best` at the most, and `unseen_likely` if the agreement stays as it is at depth s, A_s.
@@ -123,16 +123,17 @@ def sum_unseen(table: WeightTable, s: Codes, n: Codes) -> Floats:
 def _variance(pairs: PairGroups, phi: float) -> dict[str, float | None]:
     """The variance of each part of RBO over the tie orders of one pair.
 
-    All are sums over common items; RBO_EXT also counts those that have both ranks up to s.
+    All are sums over common items; if the lengths differ, RBO_EXT also counts those that have both ranks up to s.
     """
     table = weight_table(phi, int(pairs.n_union.max()))
     s, n = np.sort(pairs.length[:, 0])
-    value = table.tail.copy()
-    value[:s] += (sum_unseen(table, s, n) + (n - s) / max(n, 1) * table.rest[n]) / max(s, 1)
-    overlap, extrapolated = sum_variance(
-        pairs, *(lambda i, k, of=of: of[np.maximum(i, k)] for of in (table.tail, value))
-    )
-    return {"lower": overlap, "upper": overlap, "extrapolated": extrapolated}
+    values = [table.tail]
+    if s < n:
+        value = table.tail.copy()
+        value[:s] += (sum_unseen(table, s, n) + (n - s) / n * table.rest[n]) / max(s, 1)
+        values.append(value)
+    parts = sum_variance(pairs, *(lambda i, k, of=of: of[np.maximum(i, k)] for of in values))
+    return {"lower": parts[0], "upper": parts[0], "extrapolated": parts[-1]}
 
 
 # -- the variants of Corsi & Urbano (SIGIR 2024) -------------------------------------------------------------------

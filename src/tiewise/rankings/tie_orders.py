@@ -24,15 +24,16 @@ Parts = Mapping[str, Floats]
 LARGEST = 1 << 24  # pairs of tied ranks that the standard deviation may need
 
 
-def over_orders(values: Sequence[Floats], extremes: bool = True) -> Floats:
+def over_orders(values: Sequence[Floats] | Floats, extremes: bool = True) -> Floats:
     """The statistics of a part from its values, (n_pairs,) each: expected, and perhaps in the two extreme orders.
 
     Without extreme orders, all orders have the same value. Rounding cannot move the expectation outside the extremes.
     """
     if not extremes:
         return values[0][None]
-    low, high = np.min(values[1:] or values, axis=0), np.max(values[1:] or values, axis=0)
-    return np.array([np.clip(values[0], low, high), low, high])
+    ends = values[1:] if len(values) > 1 else values
+    low, high = np.min(ends, axis=0), np.max(ends, axis=0)
+    return np.array([np.minimum(np.maximum(values[0], low), high), low, high])
 
 
 def make_estimate(measure: str, statistics: Floats, variance: float | None = None) -> Estimate:

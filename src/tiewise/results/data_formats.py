@@ -7,13 +7,16 @@ A value that does not apply is an empty cell, or null.
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import chain, groupby, repeat
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
-from tiewise.results.model import Block, Table
+from tiewise.results.base import Result
+from tiewise.results.model import BLOCK_ROWS, Block, Table
 
 
 def render_tsv(table: Table, digits: int | None = None) -> Iterator[str]:
@@ -79,11 +82,70 @@ def render_json_lines(table: Table, digits: int | None = None) -> Iterator[str]:
         yield _join([*chain(*zip(names, _texts(block, write), strict=True)), "}\n"], block.n_rows)
 
 
-def render_json(plain: Any) -> str:
-    """Plain values as one indented document."""
+def render_json(document: Any, digits: int | None = None) -> Iterator[str]:
+    """Plain values as one indented document; results in it become plain one at a time.
+
+    >>> print("".join(render_json({"a": [0.125, None], "b": {}}, 2)), end="")
+    {
+      "a": [
+        0.12,
+        null
+      ],
+      "b": {}
+    }
+    """
     import json
 
-    return json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
+    # The library is slow at indentation: here it encodes the values of a block as one list, a line for each.
+    encode = json.JSONEncoder(ensure_ascii=False, separators=("\n", ": ")).encode
+    texts: list[str] = []  # what stands before each value
+    values: list[Any] = []  # those that hold no others
+
+    @lru_cache(maxsize=1000)  # most keys are names of fields
+    def name(key: str) -> str:
+        return f"{encode(key)}: "
+
+    def take() -> str:
+        lines = encode(round_floats(values, digits))[1:-1].split("\n") if values else []
+        block = "".join(chain.from_iterable(zip(texts, lines, strict=True)))
+        texts.clear()
+        values.clear()
+        return block
+
+    def add(value: Any, text: str, line: str) -> Generator[str, None, str]:
+        """Add a value after a text, and yield full blocks; the text after it is returned. `line` begins its line."""
+        if isinstance(value, Result) and not isinstance(value, Mapping):
+            value = value.to_dict()
+        items: Iterable[tuple[str, Any]]
+        if isinstance(value, Mapping):
+            brackets, items = "{}", zip(map(name, value), value.values(), strict=True)
+        elif isinstance(value, (list, tuple)):
+            brackets, items = "[]", zip(repeat(""), value, strict=False)
+        else:
+            texts.append(text)
+            values.append(value)
+            return ""
+        if not value:
+            return text + brackets
+        inner = f"{line}  "
+        between = f",{inner}"
+        text += brackets[0] + inner
+        for key, one in items:
+            if isinstance(one, _PLAIN):
+                texts.append(text + key)
+                values.append(one)
+                text = between
+            else:
+                text = (yield from add(one, text + key, inner)) + between
+        if len(values) >= BLOCK_ROWS:
+            yield take()
+        return text.removesuffix(between) + line + brackets[1]
+
+    end = yield from add(document, "", "\n")
+    yield f"{take()}{end}\n"
+
+
+_PLAIN = (str, float, int, NoneType)
 
 
 def round_floats(value: Any, digits: int | None) -> Any:
@@ -94,7 +156,7 @@ def round_floats(value: Any, digits: int | None) -> Any:
         return round(value, digits)
     if isinstance(value, dict):
         return {key: round_floats(one, digits) for key, one in value.items()}
-    return [round_floats(one, digits) for one in value] if isinstance(value, list) else value
+    return [round_floats(one, digits) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def _text(value: Any, digits: int | None) -> str:

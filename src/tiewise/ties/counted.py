@@ -180,6 +180,11 @@ class Counted(RunSource):
         """The same with some fields changed."""
         return Counted(**{one.name: getattr(self, one.name) for one in fields(Counted)} | changes)
 
+    def compact(self) -> Counted:
+        """The same, to be kept: score types whose tie groups are equal, as is usual, have the same arrays."""
+        first = next(iter(self.ties.values()))
+        return self.replace(ties={dtype: ties.share(first) for dtype, ties in self.ties.items()})
+
     # -- a source of itself -------------------------------------------------------------------------------------
 
     def _count(self, request: Request) -> Counted:

@@ -289,6 +289,20 @@ class TieGroups:
         query = self.qrels.query
         return (self.size > 0) & (self.score == self.lowest[query]) & self.may_be_truncated[query]
 
+    def share(self, other: TieGroups) -> TieGroups:
+        """The same tie groups, with the arrays of others where these have equal counts."""
+
+        def pick(own: Codes, known: Codes | None) -> Codes:
+            return own if known is None or not np.array_equal(own, known) else known
+
+        return replace(
+            self,
+            start=pick(self.start, other.start),
+            size=pick(self.size, other.size),
+            lowest_size=pick(self.lowest_size, other.lowest_size),
+            before={order: pick(own, other.before.get(order)) for order, own in self.before.items()},
+        )
+
     # -- shards -----------------------------------------------------------------------------------------------
 
     @staticmethod

@@ -142,7 +142,7 @@ class PairGroups:
             yield PairGroups.of(x.take(a[some]), y.take(b[some]))
 
     def __len__(self) -> int:
-        return len(self.lists[0].length)
+        return len(self.lists[0].offsets) - 1
 
     @cached_property
     def length(self) -> Codes:
@@ -167,10 +167,15 @@ class PairGroups:
 
     def sum(self, values: NDArray[np.generic]) -> Floats:
         """The sum of the values of the common documents of each pair, (n_pairs,)."""
-        total, some = np.zeros(len(self)), np.flatnonzero(self.n_common)
-        first = (np.cumsum(self.n_common) - self.n_common)[some]
+        total, (some, first) = np.zeros(len(self)), self._segments
         total[some] = np.add.reduceat(values, first, dtype=np.float64)
         return total
+
+    @cached_property
+    def _segments(self) -> tuple[Codes, Codes]:
+        """The pairs with common documents, and the first such document of each."""
+        some = np.flatnonzero(self.n_common)
+        return some, (np.cumsum(self.n_common) - self.n_common)[some]
 
     def inclusion(self, side: int, depth: Codes | int | None) -> Floats:
         """The probability of each common document to be among the first `depth` of x (0) or y (1); None: of all.

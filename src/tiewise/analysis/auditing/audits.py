@@ -232,7 +232,7 @@ class AuditedRun(RunSource):
             if not counted.n_rows:
                 raise InputError("The run has no rows: there is nothing to audit.")
             self._inspected = self._inspected or counted
-            self._counts[request] = counted.replace(inspected=())
+            self._counts[request] = counted.replace(inspected=()).compact()
         return self._counts[request]
 
 
