@@ -320,6 +320,7 @@ def test_a_pair_on_other_queries_gives_the_same_kind_of_band():
     pair = tuple({f"x{q}": docs for q, docs in lists(again(other, 0.02, seed)).items()} for seed in (1, 2))
     run = lists(again(score, 0.02, 3))
     found = tw.evaluate(qrels, run, "P@5", rerun=pair)["P@5"].rerun
+    assert tw.evaluate(qrels, run, "P@5", rerun=list(pair))["P@5"].rerun == found
     same = tw.evaluate(qrels, run, "P@5", rerun=lists(again(score, 0.02, 4)))["P@5"].rerun
     assert (found.queries, found.second, found.difference) == (30, None, None)
     assert found.std == pytest.approx(same.std, rel=0.2)

@@ -65,7 +65,7 @@ class NoiseEffects:
 
     def _calibrate(self, rerun: Any) -> None:
         """Compare the second run with this one, or the two runs of a pair."""
-        is_pair = isinstance(rerun, tuple)
+        is_pair = isinstance(rerun, tuple) or (isinstance(rerun, list) and len(rerun) == 2)
         if is_pair and len(rerun) != 2:
             raise InputError(
                 f"rerun has {count_noun(len(rerun), 'run')}. Give the second run, or a pair (again_a, again_b)."
