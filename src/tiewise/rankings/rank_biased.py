@@ -33,7 +33,7 @@ from tiewise.rankings.ranking import Gains, Ranking, RankingLike, as_ranking, ch
 from tiewise.rankings.tie_orders import Parts, make_bounds, make_estimate, over_orders, sum_variance
 from tiewise.rankings.weights import Weights, WeightsLike, as_weights, check_phi, either_phi
 from tiewise.ties.groups import TieGroups
-from tiewise.ties.pairs import PairGroups
+from tiewise.ties.pairs import PairGroups, inclusion
 
 
 def rbp(
@@ -207,7 +207,7 @@ def precision_at(ranking: RankingLike, gains: Gains, k: int) -> Bounds:
     >>> precision_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     P@2 from 0.5000 to 0.7500
     """
-    head = _Head(ranking, gains, k)
+    head = _JudgedHead(ranking, gains, k)
     return head.bounds(
         f"P@{k}",
         lambda relevant, unjudged: relevant / k,
@@ -227,7 +227,7 @@ def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> 
     >>> recall_at("a (b c) d", {"a": 1, "b": 0, "d": 1}, k=2)
     R@2 from 0.4167 to 0.5833
     """
-    head = _Head(ranking, gains, k)
+    head = _JudgedHead(ranking, gains, k)
     if isinstance(others, str) or not others >= 0:
         raise InputError(f"others={others!r} is not a number of items.")
     all_relevant = sum(gain > 0 for gain in gains.values())
@@ -243,14 +243,14 @@ def recall_at(ranking: RankingLike, gains: Gains, k: int, others: float = 0) -> 
     return head.bounds(f"R@{k}", lower, upper)
 
 
-class _Head:
+class _JudgedHead:
     """The first k items of a ranking: the groups that k does not split, and some items of the group that it splits."""
 
     def __init__(self, ranking: RankingLike, gains: Gains, k: int):
         x = as_ranking(ranking)
         check_depth(k, "k")
         check_gains(gains)
-        inside = np.clip((k - x.start) / x.size, 0.0, 1.0)  # the probability to be among the first k
+        inside = inclusion(x.start, x.size, k)
         relevant = np.array([gains.get(item, 0) > 0 for item in x.items], dtype=bool)
         unjudged = np.array([item not in gains for item in x.items], dtype=bool)
         certain, split = inside == 1, (inside > 0) & (inside < 1)

@@ -22,6 +22,11 @@ from tiewise.ties.orders import group_rows
 BLOCK = 1 << 17  # rows of both rankings that `PairGroups.blocks` pairs at a time
 
 
+def inclusion(start: Codes, size: Codes, depth: Codes | int) -> Floats:
+    """The probability of documents of these tie groups to be among the first `depth` of their list."""
+    return np.clip((depth - start) / size, 0.0, 1.0)
+
+
 @dataclass(frozen=True, eq=False)
 class RankedLists:
     """Ranked lists with ties, of documents that are known by codes. Rows are sorted by list, then by document."""
@@ -185,7 +190,7 @@ class PairGroups:
         if depth is None:
             return np.ones(len(self.pair))
         limit = depth[self.pair] if isinstance(depth, np.ndarray) else depth
-        return np.clip((limit - self.start[side]) / self.size[side], 0.0, 1.0)
+        return inclusion(self.start[side], self.size[side], limit)
 
     def overlap(self, x_depth: Codes | int | None, y_depth: Codes | int | None) -> Floats:
         """How many documents the first of x and the first of y have in common, expected over the tie orders."""
