@@ -19,9 +19,8 @@ from tiewise.io.text_columns import (
     QUOTED,
     SEPARATORS,
     ColumnOrder,
-    check_labels,
     check_names,
-    check_ranks,
+    check_order,
     find_columns,
     named_columns,
     names_columns,
@@ -268,16 +267,25 @@ def _find_layout(
     if not fitting and format is None:
         raise InputError(f"{where}: {_describe_misfit(cls, line, width, kind)}")
     layout = (fitting or candidates)[0]
-    if cls is Qrels and format is None and len(layout.columns) == 3:
-        check_labels(sample, where)
+    second = _find_row(sample[len(line) :])
     if "tag" in layout.columns:
-        if format is None and not INTEGER.fullmatch(split_cells(line)[layout.columns.index("rank")]):
-            check_ranks(sample, where)
-        second = _find_row(sample[len(line) :])
         layout = _add_tag(layout, line, second.group() if second else b"")
+    if format is None and not has_subtopics(kind) and not _counts_up(layout, line, second):
+        check_order(cls, sample, layout.columns, where)
     tabs = len(layout.columns) == 3 and b"\t" in line
     header = ColumnOrder(layout.columns, "\t" if tabs else "", has_header=True) if is_header else None
     return replace(layout, tabs=tabs), header
+
+
+def _counts_up(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> bool:
+    """Whether the ranks of the first two rows count up in their query, as TREC's nearly always do."""
+    if "rank" not in layout.columns or second is None:
+        return False
+    one, two = layout.split(first), layout.split(second.group())
+    place = layout.columns.index("rank")
+    if min(len(one), len(two)) <= place or one[place] not in (b"0", b"1"):
+        return False
+    return two[place] == (b"%d" % (int(one[place]) + 1) if one[0] == two[0] else one[place])
 
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:

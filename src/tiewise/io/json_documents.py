@@ -36,7 +36,17 @@ from tiewise.io.reranker_responses import (
     is_scored_part,
     read_response,
 )
-from tiewise.io.search_responses import LABEL_NAMES, SCORE_NAMES, find_list, find_query, find_relevant, is_id, is_score
+from tiewise.io.search_responses import (
+    LABEL_NAMES,
+    SCORE_NAMES,
+    as_plain,
+    find_list,
+    find_query,
+    find_relevant,
+    is_id,
+    is_score,
+)
+from tiewise.io.text_columns import MAX_WIDTH
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
@@ -69,10 +79,13 @@ def read_document(
     if format in ("rows", "reranker"):
         with prefix_errors(name):
             check_metric(metric)
-    if isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
+    if cls is Run and isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
         _refuse_booleans(table, name)
-    if not isinstance(table, Table) and TEXT.search(data):
-        table = _parse_numbers(cls, table)
+    if isinstance(table, Mapping) and TEXT.search(data):  # NumPy's scalars by json.dumps(run, default=str)
+        table = {
+            query: {doc: parse_number(number) for doc, number in docs.items()} if isinstance(docs, Mapping) else docs
+            for query, docs in table.items()
+        }
     return format, table
 
 
@@ -209,22 +222,11 @@ def _holds_rankings(value: Any) -> bool:
     return all(isinstance(one, (dict, list)) for one in value.values())
 
 
-def _parse_numbers(cls: type[Table], table: Mapping[Any, Any] | list[Any]) -> Mapping[Any, Any] | list[Any]:
-    """The same with numbers that are written as text, such as NumPy's scalars by ``json.dumps(run, default=str)``."""
-    if isinstance(table, Mapping):
-        return {
-            query: {doc: parse_number(number) for doc, number in docs.items()} if isinstance(docs, Mapping) else docs
-            for query, docs in table.items()
-        }
-    if not table or not isinstance(table[0], Mapping):
-        return [[*row[:2], parse_number(row[2])] for row in table]
-    number = row_names(cls, table[0])[2]
-    return [{**row, number: parse_number(row[number])} if number in row else row for row in table]
-
-
 def _is_plain_row(row: Any) -> bool:
-    """Whether a value is a row without names: three values, not three hits."""
-    return isinstance(row, list) and len(row) == 3 and not any(isinstance(cell, (dict, list)) for cell in row)
+    """Whether a value is a row without names: values, not hits."""
+    return (
+        isinstance(row, list) and 3 <= len(row) <= MAX_WIDTH and not any(isinstance(cell, (dict, list)) for cell in row)
+    )
 
 
 def _is_renamed_row(cls: type[Table], value: Any) -> bool:
@@ -373,6 +375,8 @@ def read_ranked_rows(cls: type[Table], rows: list[Any]) -> Mapping[Any, Any] | N
     format = "reranker" if cls is Run and is_response(rows[0]) else "rankings"
     if not LIST_READERS[format].matches(rows[0]):
         return None
+    if format == "reranker":
+        rows = [as_plain(row) for row in rows]
     return read_lists(cls, [(row, f"{cls.noun}:{place}") for place, row in enumerate(rows)], LIST_READERS[format])
 
 
@@ -382,9 +386,12 @@ def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:
     names: list[Any] = [] if is_read_once else list(getattr(frame, "column_names", frame.columns))
     if not names or not all(isinstance(name, str) for name in names):
         return cls.from_frame(frame, **kind)
-    if find_name(names, QUERY_NAMES) is None or find_name(names, DOC_NAMES) is not None:
-        return cls.from_frame(frame, **kind)
     _, fetch = frame_columns(frame)
+    doc = find_name(names, DOC_NAMES)
+    if find_name(names, QUERY_NAMES) is None or (
+        doc is not None and not isinstance(next(iter(_as_list(fetch(doc)[:1])), None), list)
+    ):
+        return cls.from_frame(frame, **kind)
     columns = {name: _as_list(fetch(name)) for name in names}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rankings = read_ranked_rows(cls, rows)
