@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from tiewise.data.columns import frame_columns
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -386,16 +388,25 @@ def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:
     names: list[Any] = [] if is_read_once else list(getattr(frame, "column_names", frame.columns))
     if not names or not all(isinstance(name, str) for name in names):
         return cls.from_frame(frame, **kind)
-    _, fetch = frame_columns(frame)
-    doc = find_name(names, DOC_NAMES)
-    if find_name(names, QUERY_NAMES) is None or (
-        doc is not None and not isinstance(next(iter(_as_list(fetch(doc)[:1])), None), list)
-    ):
+    if find_name(names, QUERY_NAMES) is None:
         return cls.from_frame(frame, **kind)
+    _, fetch = frame_columns(frame)
+    if (doc := find_name(names, DOC_NAMES)) is not None:
+        try:
+            return cls.from_frame(frame, **kind)
+        except InputError:
+            if not _holds_lists(fetch(doc)):
+                raise
     columns = {name: _as_list(fetch(name)) for name in names}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rankings = read_ranked_rows(cls, rows)
     return cls.from_frame(frame, **kind) if rankings is None else cls.from_dict(rankings)
+
+
+def _holds_lists(column: Any) -> bool:
+    if hasattr(column, "type"):  # of Arrow, whose memory may be damaged
+        return "list" in str(column.type).partition("<")[0]
+    return isinstance(next(iter(column), None), (list, tuple, np.ndarray))
 
 
 def _as_list(column: Any) -> list[Any]:

@@ -38,6 +38,7 @@ from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import arrange_ties
 
 MAX_LABEL = 10  # labels above it are rare
+UNNAMED = re.compile(r"(column_)?\d+")  # how pandas and polars call columns that have no header
 MAX_FRACTIONS = 101  # the labels 0, .01 ... 1
 
 AnyTable = TypeVar("AnyTable", bound=Table)
@@ -198,7 +199,8 @@ def _as_plain_frame(given: Any) -> Any:
     """
     if hasattr(given, "fetchnumpy"):
         return (given.to_arrow_table if hasattr(given, "to_arrow_table") else given.fetch_arrow_table)()
-    if all(re.fullmatch(r"(column_)?\d+", str(name)) for name in getattr(given, "columns", "-")):  # has no header
+    is_frame = hasattr(given, "to_dict") and hasattr(given, "columns") and not hasattr(given, "column_names")
+    if is_frame and len(given.columns) and all(UNNAMED.fullmatch(str(name)) for name in given.columns):
         return given.rows() if hasattr(given, "rows") else list(given.itertuples(index=False, name=None))
     names = getattr(getattr(given, "index", None), "names", ())
     is_named = isinstance(names, Sequence) and any(name in (*QUERY_NAMES, *DOC_NAMES) for name in names)
