@@ -337,6 +337,7 @@ def test_a_blank_token_before_the_answer(tmp_path):
         ),
         ("rate limit", "no list of results"),
         ([[{"index": 1, "score": 0.5}], [{"index": 0, "score": 0.5}]], "Write a line with its own doc_ids for each"),
+        ([[{"index": 0, "id": "d2", "score": 0.5}]] * 3, "has index 0 and the id 'd2', but doc_ids has 'd7' there"),
         ("<think>[3] > [1] > [2]", "the model was cut while it was thinking. Allow it more tokens"),
         ({"results": [{"id": "other", "score": 0.9}]}, "the id 'other', which is not one of the doc_ids"),
         ({"hits": {"hits": [{"_id": "other", "_score": 0.9}]}}, "the id 'other', which is not one of the doc_ids"),

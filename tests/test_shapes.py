@@ -587,6 +587,7 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         (lines("{q} Q0 {d} {r} {s} tag").splitlines(), RUN),
         (np.array(ROWS), RUN),
         (pandas.DataFrame(ROWS), RUN),  # read with header=None
+        ([json.dumps({"qid": query, "docno": doc, "score": score}) for query, doc, _, score in ROWS], RUN),
         (FRAME.rename(columns={"score": "cosine_similarity"}), RUN),
         ({query: pandas.Series(docs) for query, docs in RUN.items()}, RUN),
         (FRAME.to_dict("records"), RUN),
@@ -785,6 +786,8 @@ def test_from_rankings() -> None:
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
         ([("q", "d"), ("q", "e")], "The rows have 2 values"),
+        (pandas.DataFrame([[5, 2, 7], [4, 9, 3]]), "rows of the run:1: 3 columns between tabs may be a run or judgments"),  # documents in columns
+        (FRAME[["qid", "docno"]].assign(dissimilarity=FRAME["score"]), "has no column 'score'"),
         ([("q", 1, "d", 0.5), ("q", 2, "e", 0.25)], "rows of the run:1: 4 columns between tabs look like query,rank,doc,score"),
         ({"q": SimpleNamespace(points=[SimpleNamespace(id=i, score=i) for i in (1, 2)])}, "or these are distances"),
         ({"q": [{"query_id": "a", "docid": "d", "score": 1}, {"query_id": "b", "docid": "e", "score": 1}]}, "several queries"),

@@ -57,7 +57,9 @@ LABEL_NAMES = (
     *("relevance_grade", "is_relevant", "relevant", "score"),
 )
 #: Words of a name that ends in that of a usual column, and means something else: gold_doc_id, distance_score.
-OTHER_WORDS = frozenset({"dist", "distance", "label", "gold", "true", "human", "positive", "negative", "target"})
+OTHER_WORDS = frozenset(
+    {"dist", "distance", "dissimilarity", "label", "gold", "true", "human", "positive", "negative", "target"}
+)
 
 
 class Row(NamedTuple):

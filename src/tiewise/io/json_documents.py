@@ -282,18 +282,6 @@ def _read_ranking(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, 
     return query, read_ranking(cls, value, metric)
 
 
-def _read_prediction(cls: type[Table], value: Any) -> tuple[Any, dict[Any, Any]]:
-    """The ranking of a query that sentence-transformers wrote."""
-    try:
-        query, results = value["query_id"], value["results"]
-        docs = {result["corpus_id"]: result["score"] for result in results}
-    except (KeyError, TypeError):
-        raise ValueError(f"expected {PREDICTION}.") from None
-    if len(docs) < len(results):
-        raise ValueError(f"a document appears twice in the run for query {query!r}. Keep one.")
-    return query, docs
-
-
 class ListReader(NamedTuple):
     """How to read a value that is the ranking of one query."""
 
@@ -306,7 +294,7 @@ class ListReader(NamedTuple):
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
-    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
+    "sentence-transformers": ListReader(_is_prediction, _read_ranking, PREDICTION),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 

@@ -108,7 +108,8 @@ def read_rows(cls: type[AnyTable], rows: list[Any], **kind: Any) -> AnyTable:
     if rows and is_line(rows[0]):
         text = "\n".join(row if isinstance(row, str) else "\t".join(map(str, row)) for row in rows)
         with opened(StringIO(text), name=f"rows of the {cls.noun}") as stream:
-            return _read_lines(cls, stream, None, "", **{"kind": "adhoc", **kind})[1]
+            read = READERS[detect_family(None, stream.head, stream.name)]
+            return read(cls, stream, None, "", kind.get("kind", "adhoc"))[1]
     return cls.from_rows(_parse_numbers(cls, rows), **kind)
 
 

@@ -293,15 +293,16 @@ def _read_answer(cls: type[Table], response: Any, names: list[Any] | None) -> Pa
 
 def _read_parts(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs | None:
     """A list of responses, each to the next documents of the request, of which services take only so many at once."""
-    parts = []
+    parts: list[dict[Any, Any]] = []
     for one in response if isinstance(response, list) else ():
         items = next((one[name] for name in LISTS if name in one), None) if isinstance(one, Mapping) else one
         if not isinstance(items, list) or not items or not all(map(_has_index, items)):
             return None
-        parts.append(dict(_read_item(item, []) for item in items))
+        others = None if names is None else names[sum(map(len, parts)) :]
+        parts.append(dict(_read_item(item, others) for item in items))
     if not parts:
         return None
-    if any(sorted(part) != [*range(len(part))] for part in parts):
+    if any({*part} != {*range(len(part))} for part in parts):
         raise ValueError("a response in the list lacks documents. Write a line with its own doc_ids for each response.")
     scores = [part[place] for part in parts for place in range(len(part))]
     _check_count(len(scores), names)

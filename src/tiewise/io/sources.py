@@ -195,13 +195,14 @@ def _expected(cls: type[Table]) -> str:
 def _as_plain_frame(given: Any) -> Any:
     """A frame or series of pandas with its index as columns, if it names queries or documents; others unchanged.
 
-    What a query of DuckDB found becomes an Arrow table, and a frame that was read without a header rows.
+    What a query of DuckDB found becomes an Arrow table, and a frame that was read without a header lines.
     """
     if hasattr(given, "fetchnumpy"):
         return (given.to_arrow_table if hasattr(given, "to_arrow_table") else given.fetch_arrow_table)()
     is_frame = hasattr(given, "to_dict") and hasattr(given, "columns") and not hasattr(given, "column_names")
     if is_frame and len(given.columns) and all(UNNAMED.fullmatch(str(name)) for name in given.columns):
-        return given.rows() if hasattr(given, "rows") else list(given.itertuples(index=False, name=None))
+        rows = given.rows() if hasattr(given, "rows") else given.itertuples(index=False, name=None)
+        return ["\t".join(map(str, row)) for row in rows]
     names = getattr(getattr(given, "index", None), "names", ())
     is_named = isinstance(names, Sequence) and any(name in (*QUERY_NAMES, *DOC_NAMES) for name in names)
     if not is_named or not hasattr(given, "reset_index"):
