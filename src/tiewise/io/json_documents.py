@@ -53,7 +53,6 @@ from tiewise.io.text_columns import MAX_WIDTH
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
 RANKING = '{"query_id": …, "candidates": [{"docid": …, "score": …}, …]}'
-PREDICTION = '{"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}'
 # Only a number with such an exponent or as many digits can overflow; checking each number takes time.
 HUGE = re.compile(r"[eE]\+?\d{3}|\d{200}")
 TEXT = re.compile(rb':\s*"')  # a value that is text, perhaps a number
@@ -276,10 +275,9 @@ def _is_ranking(value: Any) -> bool:
 
 def _read_ranking(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, Mapping[Any, Any]]:
     """The ranking of a query with the names of many tools: rank_llm, RankGPT, Anserini, DPR."""
-    query = find_query(value) if isinstance(value, dict) else None
-    if query is None:
+    if not _is_ranking(value):
         raise ValueError(f"expected {RANKING}.")
-    return query, read_ranking(cls, value, metric)
+    return find_query(value), read_ranking(cls, value, metric)
 
 
 class ListReader(NamedTuple):
@@ -294,7 +292,7 @@ class ListReader(NamedTuple):
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
-    "sentence-transformers": ListReader(_is_prediction, _read_ranking, PREDICTION),
+    "sentence-transformers": ListReader(_is_prediction, _read_ranking, RANKING),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 

@@ -237,6 +237,7 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
 def _check_number(doc: Any, name: str, number: Any) -> Any:
     if not is_score(number):
         advice = " A search that is sorted by a field has no scores." if name == "_score" else ""
+        advice, number = (" Write 1 or 0.", str(number).lower()) if isinstance(number, bool) else (advice, number)
         raise ValueError(f"document {doc!r} has the {name} {number!r}, not a number.{advice}")
     return number
 
