@@ -458,6 +458,7 @@ def test_parquet_holds_the_rows(tiewise, folder):
     ("command", "message"),
     [
         ("evaluate qrels.txt nowhere.trec", "nowhere.trec: there is no such file"),
+        ("evaluate qrels.txt tied.trec -m RR AP", "AP: there is no such file. If it is a measure, .*: -m AP"),
         ("evaluate tied.trec qrels.txt", "looks like a run .* qrels come first"),
         ("evaluate qrels.txt nan.trec", r"nan.trec:2: score 'nan' .* NaN has no rank"),
         ("evaluate qrels.txt tied.trec -m NDGC@10", r"Unknown measure 'NDGC@10'. Did you mean 'nDCG@10'\?"),
