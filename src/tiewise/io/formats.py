@@ -270,22 +270,24 @@ def _find_layout(
     second = _find_row(sample[len(line) :])
     if "tag" in layout.columns:
         layout = _add_tag(layout, line, second.group() if second else b"")
-    if format is None and not has_subtopics(kind) and not _counts_up(layout, line, second):
+    if format is None and not has_subtopics(kind) and not _is_plain(layout, line, second):
         check_order(cls, sample, layout.columns, where)
     tabs = len(layout.columns) == 3 and b"\t" in line
     header = ColumnOrder(layout.columns, "\t" if tabs else "", has_header=True) if is_header else None
     return replace(layout, tabs=tabs), header
 
 
-def _counts_up(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> bool:
-    """Whether the ranks of the first two rows count up in their query, as TREC's nearly always do."""
-    if "rank" not in layout.columns or second is None:
+def _is_plain(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> bool:
+    """Whether the first two rows leave no doubt of TREC's columns: all rows need not be looked at."""
+    one, two = layout.split(first), layout.split(second.group() if second else b"")
+    if len(one) != len(layout.columns) or len(one) != len(two):
         return False
-    one, two = layout.split(first), layout.split(second.group())
-    place = layout.columns.index("rank")
-    if min(len(one), len(two)) <= place or one[place] not in (b"0", b"1"):
-        return False
-    return two[place] == (b"%d" % (int(one[place]) + 1) if one[0] == two[0] else one[place])
+    if "iteration" in layout.columns:  # is constant, and documents are no labels
+        are_ids = all(len(row[2]) > 2 or not INTEGER.fullmatch(row[2]) for row in (one, two))
+        return are_ids and one[1] == two[1] and all(INTEGER.fullmatch(row[3]) for row in (one, two))
+    if "tag" in layout.columns and one[3] in (b"0", b"1"):  # ranks count up in their query
+        return two[3] == (b"%d" % (int(one[3]) + 1) if one[0] == two[0] else one[3])
+    return False
 
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:

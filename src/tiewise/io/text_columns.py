@@ -182,7 +182,7 @@ def _role(cls: type[Table], name: str) -> str:
     return ("score" if cls is Run else "label") if find_name([name], cls.value_names) else ""
 
 
-def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
+def _parts(sample: bytes, separators: Sequence[str] = SEPARATORS, *, equal: bool = True) -> dict[str, list[Row]]:
     """The first rows, by each separator that divides them; with `equal`, into the same number of columns from 3 on.
 
     Where a header has a name less than the rows, as of R and of printed data frames, their numbers are an index.
@@ -190,7 +190,7 @@ def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
     lines = sample.decode(*ENCODING).split("\n")
     lines = [f"{line}\n" for line in lines if line.strip() and not line.lstrip().startswith("#")][:MAX_ROWS]
     found = {}
-    for separator in (*SEPARATORS, *(QUOTED if lines and lines[0].count('"') > 4 else ())):
+    for separator in (*separators, *(QUOTED if lines and lines[0].count('"') > 4 else ())):
         rows: list[Row] = []
         with suppress(csv.Error):  # a quotation mark that is none, which is reported when the file is read
             rows.extend(row for row, _ in split_rows(lines, separator))
@@ -473,7 +473,7 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
 
 def check_order(cls: type[Table], sample: bytes, roles: Sequence[str], where: str) -> None:
     """Raise if the rows of a usual layout are a run for judgments, or if their columns are in another order."""
-    parts = [rows for mark, rows in _parts(sample).items() if mark in ("\t", "") and len(rows[0]) == len(roles)]
+    parts = [rows for rows in _parts(sample, ("\t", "")).values() if len(rows[0]) == len(roles)]
     rows = parts[0] if parts else []
     if not rows or (cls is Qrels and not all(is_number(row[-1]) for row in rows)):
         return
