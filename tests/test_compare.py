@@ -204,6 +204,11 @@ def test_shared_orders_equal_per_query_orders_without_common_documents():
         assert (pairs[0].to_dict() == pairs[1].to_dict()) is same
 
 
+def test_systems_called_as_their_columns_are_named_once():
+    run = {"q": {"d": 1.0, "e": 0.5}}
+    assert tw.compare({"q": {"d": 1}}, {"A": run, "B": run}, "RR").to_text().startswith("RR · A against B · 1 query")
+
+
 def test_unknown_orders_name_all_three():
     with pytest.raises(tw.InputError, match="Use 'independent', 'per-query' or 'shared'"):
         compared(TWO, LEVEL, A_FIRST, "RR", orders="global")
@@ -889,7 +894,7 @@ def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
     assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == ((1.0, 1.0), (0.0, 1.0))
     assert "A scores higher than B in R@3 in every order of the documents listed (+.5000)" in pair.verdict
     assert not pair.open_by_cuts  # B can have the same value at best
-    assert "R@3 .000 – 1.000. If they were not, add complete=True." in found.notes[0]
+    assert "R@3 .000 – 1.000. If none was cut, add complete=True." in found.notes[0]
     above = found.pair("A", "B", "P@1")
     assert not above.may_be_cut and "in every order of ties" in above.verdict
     whole = tw.compare(judged, runs, "R@3", complete=True).pair("A", "B")
