@@ -15,8 +15,8 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiewise.data.columns import Floats
 from tiewise.results.base import Result
 from tiewise.results.model import BLOCK_ROWS, Block, Table
 
@@ -193,7 +193,7 @@ def _texts(block: Block, write: Callable[[Sequence[Any]], list[str]]) -> list[st
     return [texts(column) for column in columns]
 
 
-def _shared_number(column: Floats) -> Floats | float | None:
+def _shared_number(column: NDArray[np.float64]) -> NDArray[np.float64] | float | None:
     """The number that all rows have; the column itself if they differ."""
     bits = column.view(np.int64)
     if (bits != bits[0]).any():
