@@ -344,7 +344,7 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
     found = tw.why(qrels, run, "RR", numbers=(first, second))
     assert not found.explained and found.sentence.startswith("Not explained by any of these")
     assert all(name in found.sentence for name in SWITCHES.values())
-    assert "As they are, tools print .5000 (" in found.notes[0]
+    assert found.notes[0].startswith("None of ") and "Nearest of the tools as they are: .5000 (" in found.notes[0]
     assert found.notes[1] == "Other orders of ties give .5000 to 1.0000."
     assert abs(found.remainder) <= ATOL
 
@@ -375,7 +375,7 @@ def test_all_tools_that_print_a_number_are_named_and_no_other() -> None:
 
 def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:
     found = tw.why({"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}, "RR", numbers=(".33334", ".5"))
-    assert "As they are, tools print .33333 (tiewise)" in found.notes[0]
+    assert "Nearest of the tools as they are: .33333 (tiewise)" in found.notes[0]
 
 
 def test_a_tool_that_needs_an_option_for_missing_queries_is_a_reading_with_it() -> None:
@@ -545,7 +545,7 @@ def test_counts_are_printed_as_counts() -> None:
     same = tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "tiewise"))
     assert same.sentence == "Both numbers are the same: no difference from order of ties."
     nothing = tw.why(qrels, run, "num_rel_ret", numbers=("7", "8"))
-    assert nothing.notes[0].endswith("As they are, tools print 3 (tiewise).")
+    assert nothing.notes[0].endswith("settings prints 7 or 8. Nearest of the tools as they are: 3 (tiewise).")
 
 
 def test_small_causes_share_a_row_and_explain_has_all() -> None:

@@ -14,8 +14,6 @@ import numpy as np
 
 from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
 from tiewise.errors import InputError
-from tiewise.metrics.names import parse
-from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.base import Result
 from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Column, Section, Table
@@ -118,9 +116,13 @@ class Why(Result):
     notes: tuple[str, ...] = ()
     consistent_with: str = ""  #: of printed numbers: what prints them
     alternatives: tuple[str, ...] = ()  #: of printed numbers: other explanations that are as simple
-    explained: bool = True
-    possible: str = ""  #: those printed numbers that are not explained, but that another order of ties may give
+    unexplained: str = ""  #: of printed numbers that nothing explains: what was tried
     decimals: int | None = None  #: of printed numbers: how many they have, as shares
+
+    @property
+    def explained(self) -> bool:
+        """False for printed numbers that were not found."""
+        return not self.unexplained
 
     @property
     def difference(self) -> float:
@@ -135,15 +137,8 @@ class Why(Result):
     @property
     def sentence(self) -> str:
         """The answer."""
-        if not self.explained:
-            is_cut = parse(self.measure).cutoff is not None  # no other cutoff is tried
-            tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
-            causes = f"explained by any of these, alone or two at once: {', '.join(tried)}."
-            if not self.possible:
-                return f"Not {causes}"
-            ranx = ", such as that of ranx" if TOOLS["ranx"].rule(parse(self.measure)) else ""
-            order = f"possible in another order of ties{ranx}; it cannot be confirmed"
-            return f"{self.possible}: {order}. Not otherwise {causes}"
+        if self.unexplained:
+            return self.unexplained
         if self.consistent_with:
             return f"Consistent with this, within the printed digits: {self.consistent_with}."
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
