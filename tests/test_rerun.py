@@ -459,7 +459,7 @@ def test_scores_that_do_not_rise_with_the_others_are_no_rerun():
         ({"rerun": ({}, {}, {})}, "rerun has 3 runs. Give the second run, or a pair"),
         (
             {"rerun": {"x": {"a": 1.0}}},
-            "of the second: 'x'. If other queries were scored twice, give both runs of them.",
+            "of the second: 'x'. Score some queries of the first again; evaluate also takes both runs of",
         ),
         ({"rerun": {"q": {"z": 1.0}}}, "The two runs have no document in common"),
     ],
