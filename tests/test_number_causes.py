@@ -344,8 +344,10 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
     found = tw.why(qrels, run, "RR", numbers=(first, second))
     assert not found.explained and found.sentence.startswith("Not explained by any of these")
     assert all(name in found.sentence for name in SWITCHES.values())
-    assert found.notes[0].startswith("None of ") and "Nearest of the tools as they are: .5000 (" in found.notes[0]
-    assert found.notes[1] == "Other orders of ties give .5000 to 1.0000."
+    assert found.notes[0].startswith("None of ")
+    low, high = (".5000", "1.0000") if first.startswith(".") else ("50.00", "100.00")
+    assert found.notes[1] == f"Other orders of ties give {low} to {high}."
+    assert f"Nearest of the tools as they are: {low} (" in found.notes[0]
     assert abs(found.remainder) <= ATOL
 
 
@@ -374,8 +376,12 @@ def test_all_tools_that_print_a_number_are_named_and_no_other() -> None:
 
 
 def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:
-    found = tw.why({"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}, "RR", numbers=(".33334", ".5"))
+    qrels, run = {"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}
+    found = tw.why(qrels, run, "RR", numbers=(".33334", ".5"))
     assert "Nearest of the tools as they are: .33333 (tiewise)" in found.notes[0]
+    points = tw.why(qrels, run | {"q": {"a": 0.5, "b": 0.5}}, "RR", numbers=("33.40", "50%"))
+    assert points.notes[0].endswith("prints 33.40. Nearest of the tools as they are: 50.00 (trec_eval).")
+    assert points.notes[1] == "Other orders of ties give 50.00 to 100.00."
 
 
 def test_a_tool_that_needs_an_option_for_missing_queries_is_a_reading_with_it() -> None:

@@ -118,6 +118,7 @@ class Why(Result):
     alternatives: tuple[str, ...] = ()  #: of printed numbers: other explanations that are as simple
     unexplained: str = ""  #: of printed numbers that nothing explains: what was tried
     decimals: int | None = None  #: of printed numbers: how many they have, as shares
+    in_points: bool = False  #: whether both numbers were printed as hundredths, such as 36.57 or 36.57%
 
     @property
     def explained(self) -> bool:
@@ -162,7 +163,7 @@ class Why(Result):
 
     def _section(self, view: View) -> Section:
         numbers = NumberFormat(self._digits if view.digits is None else view.digits, leading_zero=False)
-        if self._is_in_points:
+        if self.in_points:
             numbers = NumberFormat(max(numbers.digits - 2, 0), leading_zero=False, factor=100)
         first, second = (
             name if self._is_printed else f"{name} {format_measured(value, numbers, is_count=self._is_count)}"
@@ -194,12 +195,6 @@ class Why(Result):
     @property
     def _is_printed(self) -> bool:
         return self.decimals is not None
-
-    @property
-    def _is_in_points(self) -> bool:
-        """Whether both numbers were printed as hundredths, such as 36.57 or 36.57%."""
-        texts = (name.strip().removesuffix("%") for name in self.names) if self._is_printed else ()
-        return self._is_printed and all(float(text) != value for text, value in zip(texts, self.values, strict=True))
 
     @property
     def _is_count(self) -> bool:

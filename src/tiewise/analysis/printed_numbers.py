@@ -7,7 +7,6 @@ what is found is consistent with them, and others that are as simple are named t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from itertools import combinations, product
@@ -23,7 +22,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_measured
-from tiewise.results.wording import ATOL, SHORT, join_names
+from tiewise.results.wording import ATOL, SHORT, NumberFormat, join_names
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS, find_reordered
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
@@ -45,6 +44,13 @@ class Printed(NamedTuple):
     text: str
     value: float
     digits: int
+    in_points: bool  # whether its text is 100 times its value
+
+    @property
+    def numbers(self) -> NumberFormat:
+        """How values are written beside it."""
+        factor = 100 if self.in_points else 1
+        return NumberFormat(max(SHORT.digits, self.digits) - 2 * self.in_points, leading_zero=False, factor=factor)
 
     def matches(self, value: float | None) -> bool:
         """Whether this value is printed so."""
@@ -64,7 +70,8 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
         raise InputError(f"Two numbers are printed by at most two tools, not {len(tools)}.")
     one, two = (_parse_number(text, measure) for text in printed)
     texts, difference, decimals = (one.text, two.text), two.value - one.value, max(one.digits, two.digits)
-    explain = partial(Why, measure.name, texts, (one.value, two.value), decimals=decimals)
+    in_points = one.in_points and two.in_points
+    explain = partial(Why, measure.name, texts, (one.value, two.value), decimals=decimals, in_points=in_points)
     searched, asked = _Search(numbers, measure), (tools[0], tools[-1]) if tools else (None, None)
     found = [searched.find(number, tool) for number, tool in zip((one, two), asked, strict=True)]
     if not all(found):
@@ -112,11 +119,12 @@ def _parse_number(text: Any, measure: Measure) -> Printed:
         raise InputError(f"{str(text)!r} is not a finite number.")
     digits = -int(number.as_tuple().exponent)
     is_share = measure.limits[1] == 1 and not measure.total
-    if plain != str(text).strip() or (number > 1 and is_share):
+    in_points = plain != str(text).strip() or (number > 1 and is_share)
+    if in_points:
         number, digits = number / 100, digits + 2
     if number < measure.limits[0] or (number > 1 and is_share):
         raise InputError(f"{text} is not a value of {measure}, even in per cent.")
-    return Printed(str(text), float(number), digits)
+    return Printed(str(text), float(number), digits, in_points)
 
 
 class _Search:
@@ -168,10 +176,10 @@ class _Search:
         texts = join_names([*dict.fromkeys(one.text for one, _ in missing)], "or")
         nearest = join_names([*dict.fromkeys(self._find_nearest(*one) for one in missing)])
         note = f"None of {self.n_tried:,} settings prints {texts}. Nearest of the tools as they are: {nearest}."
-        low, high = self._range
-        if not SHORT.differ(low, high):
+        (low, high), numbers = self._range, missing[0][0].numbers
+        if not numbers.differ(low, high):
             return (note,)
-        return note, f"Other orders of ties give {SHORT.number(low)} to {SHORT.number(high)}."
+        return note, f"Other orders of ties give {numbers.number(low)} to {numbers.number(high)}."
 
     def _find_nearest(self, printed: Printed, tool: str | None) -> str:
         """The number next to a printed one that some tool prints as it is."""
@@ -182,8 +190,7 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        numbers = replace(SHORT, digits=max(SHORT.digits, printed.digits))
-        return f"{format_measured(value, numbers, is_count=self._measure.total)} ({name})"
+        return f"{format_measured(value, printed.numbers, is_count=self._measure.total)} ({name})"
 
     def _is_in_range(self, printed: Printed) -> bool:
         """Whether a number is one that some order of ties may give."""
