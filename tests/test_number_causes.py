@@ -382,6 +382,8 @@ def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:
     points = tw.why(qrels, run | {"q": {"a": 0.5, "b": 0.5}}, "RR", numbers=("33.40", "50%"))
     assert points.notes[0].endswith("prints 33.40. Nearest of the tools as they are: 50.00 (trec_eval).")
     assert points.notes[1] == "Other orders of ties give 50.00 to 100.00."
+    both = tw.why(qrels, run, "RR", numbers=(".3340", "33.50"))
+    assert both.notes[0].endswith("prints .3340 or 33.50. Nearest of the tools as they are: .3333 (tiewise).")
 
 
 def test_a_tool_that_needs_an_option_for_missing_queries_is_a_reading_with_it() -> None:

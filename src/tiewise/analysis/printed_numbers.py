@@ -46,12 +46,6 @@ class Printed(NamedTuple):
     digits: int
     in_points: bool  # whether its text is 100 times its value
 
-    @property
-    def numbers(self) -> NumberFormat:
-        """How values are written beside it."""
-        factor = 100 if self.in_points else 1
-        return NumberFormat(max(SHORT.digits, self.digits) - 2 * self.in_points, leading_zero=False, factor=factor)
-
     def matches(self, value: float | None) -> bool:
         """Whether this value is printed so."""
         return value is not None and self.is_between(value, value)
@@ -77,7 +71,9 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     if not all(found):
         missing = [pair for pair, some in zip(zip((one, two), asked, strict=True), found, strict=True) if not some]
         cause = Cause("not explained", "", "", difference)
-        return explain((cause,), searched.describe(missing), unexplained=searched.explain_nothing(missing))
+        digits = max(SHORT.digits, decimals) - 2 * in_points
+        notes = searched.describe(missing, NumberFormat(digits, leading_zero=False, factor=100 if in_points else 1))
+        return explain((cause,), notes, unexplained=searched.explain_nothing(missing))
     explanations: dict[tuple[str, ...], list[tuple[Candidate, Candidate]]] = {}  # by their causes
     for a, b in product(*found):
         steps = find_causes(numbers, a.settings, b.settings)
@@ -171,17 +167,17 @@ class _Search:
         order = f"possible in another order of ties{ranx}; it cannot be confirmed"
         return f"{', '.join(possible)}: {order}. Not otherwise {causes}"
 
-    def describe(self, missing: Sequence[tuple[Printed, str | None]]) -> tuple[str, ...]:
+    def describe(self, missing: Sequence[tuple[Printed, str | None]], numbers: NumberFormat) -> tuple[str, ...]:
         """The numbers next to those that are missing, and what other orders of ties can print."""
         texts = join_names([*dict.fromkeys(one.text for one, _ in missing)], "or")
-        nearest = join_names([*dict.fromkeys(self._find_nearest(*one) for one in missing)])
+        nearest = join_names([*dict.fromkeys(self._find_nearest(*one, numbers) for one in missing)])
         note = f"None of {self.n_tried:,} settings prints {texts}. Nearest of the tools as they are: {nearest}."
-        (low, high), numbers = self._range, missing[0][0].numbers
+        low, high = self._range
         if not numbers.differ(low, high):
             return (note,)
         return note, f"Other orders of ties give {numbers.number(low)} to {numbers.number(high)}."
 
-    def _find_nearest(self, printed: Printed, tool: str | None) -> str:
+    def _find_nearest(self, printed: Printed, tool: str | None, numbers: NumberFormat) -> str:
         """The number next to a printed one that some tool prints as it is."""
         known = [
             (self._numbers.value(one.settings), one.names[0]) for one in self._tried[tool].values() if not one.turned
@@ -190,7 +186,7 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        return f"{format_measured(value, printed.numbers, is_count=self._measure.total)} ({name})"
+        return f"{format_measured(value, numbers, is_count=self._measure.total)} ({name})"
 
     def _is_in_range(self, printed: Printed) -> bool:
         """Whether a number is one that some order of ties may give."""
