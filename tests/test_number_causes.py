@@ -354,9 +354,12 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
 def test_a_number_inside_the_range_by_tie_order_is_possible() -> None:
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
     found = tw.why(qrels, run, "RR", numbers=(".6200", ".5000"))
-    assert not found.explained and found.sentence.startswith(
-        ".6200: possible in another order of ties, such as that of ranx; it cannot be confirmed. Not otherwise "
-    )
+    possible = "possible in another order of ties, such as that of ranx; it cannot be confirmed."
+    assert not found.explained and found.sentence == f".6200: {possible}"
+    both = tw.why(qrels, run, "RR", numbers=(".6200", ".6300"))
+    assert both.sentence == f".6200 and .6300: {possible}"
+    mixed = tw.why(qrels, run, "RR", numbers=(".6200", ".4900"))
+    assert mixed.sentence.startswith(f".6200: {possible} .4900: not explained by any of these, alone or two at once: ")
     assert tw.why(qrels, run, "ERR(max=4)@5", numbers=(".0600", ".0625")).sentence.startswith(
         ".0600: possible in another order of ties; it cannot"
     )

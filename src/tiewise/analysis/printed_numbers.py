@@ -157,15 +157,19 @@ class _Search:
 
     def explain_nothing(self, missing: Sequence[tuple[Printed, str | None]]) -> str:
         """The answer where some numbers, of one tool or of any, are printed by nothing."""
-        is_cut = self._measure.cutoff is not None  # no other cutoff is tried
-        tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
-        causes = f"explained by any of these, alone or two at once: {', '.join(tried)}."
-        possible = dict.fromkeys(one.text for one, tool in missing if tool is None and self._is_in_range(one))
-        if not possible:
-            return f"Not {causes}"
-        ranx = ", such as that of ranx" if TOOLS["ranx"].rule(self._measure) else ""
-        order = f"possible in another order of ties{ranx}; it cannot be confirmed"
-        return f"{', '.join(possible)}: {order}. Not otherwise {causes}"
+        possible = [one.text for one, tool in missing if tool is None and self._is_in_range(one)]
+        others = [one.text for one, _ in missing if one.text not in possible]
+        sentences = []
+        if possible:
+            ranx = ", such as that of ranx" if TOOLS["ranx"].rule(self._measure) else ""
+            numbers = join_names([*dict.fromkeys(possible)])
+            sentences.append(f"{numbers}: possible in another order of ties{ranx}; it cannot be confirmed.")
+        if others:
+            is_cut = self._measure.cutoff is not None  # no other cutoff is tried
+            tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
+            numbers = f"{others[0]}: not" if possible else "Not"
+            sentences.append(f"{numbers} explained by any of these, alone or two at once: {', '.join(tried)}.")
+        return " ".join(sentences)
 
     def describe(self, missing: Sequence[tuple[Printed, str | None]], numbers: NumberFormat) -> tuple[str, ...]:
         """The numbers next to those that are missing, and what other orders of ties can print."""
