@@ -564,6 +564,7 @@ def test_the_command_shows_the_band_of_one_run(tiewise, tmp_path):
     assert "scored again" in text
     assert "Scores of one run vary by ±0.02" in text
     assert "audit each alone" in tiewise("audit", files[1], other, *second, code=2).err
+    assert "Here are 2: give --rerun once." in tiewise("audit", files[1], *second, "--rerun", other, code=2).err
 
 
 def test_the_rows_of_the_noise_are_numbers():
