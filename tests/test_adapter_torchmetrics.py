@@ -111,10 +111,11 @@ def test_without_ties_it_equals_torchmetrics():
     scores, labels = torch.rand(60, generator=generator), (torch.rand(60, generator=generator) < 0.4).long()
     query = torch.arange(60) % 6
     metric, peer = TieAwareMetric("AP", statistics="expected"), torchmetrics.retrieval.RetrievalMAP()
+    both = torchmetrics.MetricCollection({"ours": metric, "theirs": peer})
     for part in (slice(0, 25), slice(25, 60)):
-        metric.update(scores[part], labels[part], query[part])
-        peer.update(scores[part], labels[part], indexes=query[part])
-    assert values(metric)["AP_expected"] == pytest.approx(float(peer.compute()), abs=1e-6)
+        both.update(preds=scores[part], target=labels[part], indexes=query[part])
+    found = both.compute()
+    assert float(found["AP_expected"]) == pytest.approx(float(found["theirs"]), abs=1e-6)
 
 
 def test_errors():

@@ -78,11 +78,11 @@ class MetricOfRows:
             self.add_state(name, default=[], dist_reduce_fx="cat")  # type: ignore[attr-defined]
         self._given = 0  # rows of all updates, for numbers that are never used twice
 
-    def update(self, scores: Any, labels: Any, indexes: Any = None, documents: Any = None, *, mask: Any = None) -> None:
+    def update(self, preds: Any, target: Any, indexes: Any = None, documents: Any = None, *, mask: Any = None) -> None:
         """Keep the rows of a batch.
 
-        `scores` and `labels` are tensors of shape (queries, documents), perhaps with a `mask`; then `indexes` has the
-        number of each query. Or they are flat, and `indexes` has the number of the query of each row. `documents` has
+        Names are those of torchmetrics: `preds` are the scores and `target` the labels. They are tensors of shape
+        (queries, documents), perhaps with a `mask`; then `indexes` has the number of each query. Or they are flat, and `indexes` has the number of the query of each row. `documents` has
         the number of the document of each score; in a matrix it is the column if not given.
 
         The same query and document given twice, by two updates or two processes, count once. Flat rows without
@@ -91,8 +91,8 @@ class MetricOfRows:
         """
         import torch
 
-        backend, score, label, kept = read_arrays(scores, labels, mask)
-        if not isinstance(scores, torch.Tensor) or score.ndim not in (1, 2):
+        backend, score, label, kept = read_arrays(preds, target, mask)
+        if not isinstance(preds, torch.Tensor) or score.ndim not in (1, 2):
             raise InputError("A metric takes tensors: scores and labels of shape (queries, documents), or flat ones.")
         is_matrix = score.ndim == 2
         if indexes is None and (not is_matrix or documents is not None):
