@@ -110,6 +110,11 @@ class Param(NamedTuple):
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
         if value > self.most:  # type: ignore[operator]
             raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.most:g} or less.")
+        if not (math.isfinite(self.above) and math.isfinite(self.below)):
+            try:
+                check_size(value if isinstance(value, int) else float(value))  # type: ignore[arg-type]
+            except ValueError as error:
+                raise MeasureError(f"{who}: {self.name} is not possible. {error}") from None
 
 
 def param(
@@ -205,8 +210,9 @@ class Measure:
         return q.length if self.cutoff is None else np.minimum(q.length, self.cutoff)
 
     def key(self, label: Floats) -> Floats:
-        """By what to sort for the best order, unjudged documents at 0. Here: the label."""
-        return label
+        """By what to sort for the best order, unjudged documents at 0. Here: the label, unless `sorts_by_label`
+        is set to False: then the gain."""
+        return label if self.sorts_by_label else self.gain(label)
 
     @property
     def sorts_by_label(self) -> bool:
@@ -310,12 +316,6 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
-            has_bounds = math.isfinite(self.params[name].above) and math.isfinite(self.params[name].below)
-            if not has_bounds and isinstance(value, (int, float, np.number)):
-                try:
-                    check_size(float(value) if isinstance(value, np.number) else value)
-                except ValueError as error:
-                    raise MeasureError(f"{self.stem}: {name} is not possible. {error}") from None
         plain = {name: self.params[name].canonical(value) for name, value in params.items()}
         vars(self).update(plain, cutoff=cutoff, judged_only=bool(judged_only))
 

@@ -37,14 +37,7 @@ from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Column, Hint, Paragraph, Part, Rows, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import (
-    MIN_WIDTH,
-    MISSING,
-    NumberFormat,
-    count_noun,
-    cut_lists_note,
-    join_names,
-)
+from tiewise.results.wording import MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, join_names
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 T = TypeVar("T")

@@ -88,9 +88,6 @@ class LevelGains(OfGains):
     def sorts_by_label(self) -> bool:
         return not self.levels
 
-    def key(self, label: Floats) -> Floats:
-        return label if self.sorts_by_label else self.gain(label)
-
 
 def log_discount(rank: Floats) -> Floats:
     """What DCG divides the gain at a rank by."""
