@@ -21,7 +21,7 @@ class OfGains(Measure):
     distinguishes_unjudged = False
 
     def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
+        return self.scaled_gain(documents), 0.0
 
 
 class Binary(OfGains):
