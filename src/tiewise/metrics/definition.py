@@ -81,40 +81,40 @@ class Param(NamedTuple):
             return value.item()
         return self.text(str(value)) if self.text is not None and value not in self.choices else value
 
-    def check(self, who: str, value: object) -> None:
+    def check(self, who: str, value: Any) -> None:
         """Raise if the parameter cannot take this value."""
+        if problem := self._find_problem(value):
+            raise MeasureError(f"{who}: {self.name}={value!r} {problem}")
+
+    def _find_problem(self, value: Any) -> str:
+        """Why the parameter cannot take this value, as the end of a sentence; empty if it can."""
+        known = [f'"{choice}"' for choice in self.choices]
+        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if self.text is not None and value not in self.choices:
             try:
                 self.text(str(value))
             except ValueError as error:
-                known = "".join(f'"{choice}", ' for choice in self.choices)
-                given = f"Use {known[:-2]}, or this: {error}" if known else str(error)
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. {given}") from None
-            return
-        if isinstance(self.default, bool):
-            if not isinstance(value, (bool, np.bool_)):
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use True or False.")
-            return
-        if self.choices:
-            if value not in self.choices:
-                known = " or ".join(f'"{choice}"' for choice in self.choices)
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use {known}.")
-            return
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not number or not abs(value) < math.inf:  # type: ignore[arg-type]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not a number.")
-        if not self.above < value < self.below:  # type: ignore[operator]
+                others = f"Use {', '.join(known)}, or this: " if known else ""
+                return f"is not possible. {others}{error}"
+        elif isinstance(self.default, bool):
+            return "" if isinstance(value, (bool, np.bool_)) else "is not possible. Use True or False."
+        elif self.choices:
+            return "" if value in self.choices else f"is not possible. Use {' or '.join(known)}."
+        elif not is_number or not abs(value) < math.inf:
+            return "is not a number."
+        elif not self.above < value < self.below:
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
-        if value < self.least:  # type: ignore[operator]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
-        if value > self.most:  # type: ignore[operator]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.most:g} or less.")
-        if not (math.isfinite(self.above) and math.isfinite(self.below)):
+            return f"is not possible. It must lie {bounds}."
+        elif value < self.least:
+            return f"is not possible. It must be {self.least:g} or more."
+        elif value > self.most:
+            return f"is not possible. It must be {self.most:g} or less."
+        elif not (math.isfinite(self.above) and math.isfinite(self.below)):
             try:
-                check_size(value if isinstance(value, int) else float(value))  # type: ignore[arg-type]
+                check_size(value if isinstance(value, int) else float(value))
             except ValueError as error:
-                raise MeasureError(f"{who}: {self.name} is not possible. {error}") from None
+                return f"is not possible. {error}"
+        return ""
 
 
 def param(
