@@ -16,29 +16,8 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide, segment_sum
 
-__all__ = [
-    "F1",
-    "F",
-    "Hits",
-    "Judged",
-    "NumNonrelJudgedRet",
-    "NumQ",
-    "NumRel",
-    "NumRelRet",
-    "NumRet",
-    "P",
-    "R",
-    "RelativeP",
-    "Rprec",
-    "RprecMult",
-    "SetAP",
-    "SetF",
-    "SetP",
-    "SetR",
-    "SetRelativeP",
-    "Unj",
-    "Utility",
-]
+__all__ = ["F1", "F", "Hits", "Judged", "NumNonrelJudgedRet", "NumQ", "NumRel", "NumRelRet", "NumRet", "P", "R"]
+__all__ += ["RelativeP", "Rprec", "RprecMult", "SetAP", "SetF", "SetP", "SetR", "SetRelativeP", "Unj", "Utility"]
 
 
 class _Hits(Binary):
