@@ -1077,3 +1077,11 @@ def test_an_order_in_which_a_measure_is_not_defined_leaves_the_query_out():
     assert found.tau() == 1
     printed = dict(zip(found.pair("A", "B").tools["tool"], found.pair("A", "B").tools["a"], strict=True))
     assert printed["the order by descending ids"] == printed["ir_measures"] == 1
+
+
+def test_a_tool_that_cuts_lists_before_it_drops_unjudged_documents_has_another_definition():
+    runs = {"A": {"q": {"x": 2.0, "a": 1.0}}, "B": {"q": {"a": 2.0, "x": 1.0}}}
+    pair = tw.compare({"q": {"a": 1}}, runs, "Compat(judged_only=True)", depth=1, complete=True).pair("A", "B")
+    printed = dict(zip(pair.tools["tool"], zip(pair.tools["a"], pair.tools["ties_only"], strict=True), strict=True))
+    assert printed["ir_measures"] == (0.0, False) and printed["the order of the data"] == (1.0, True)
+    assert not pair.flip and "Orders of ties name different winners" not in pair.verdict

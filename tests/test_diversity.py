@@ -124,6 +124,14 @@ def test_bounds_hold_and_samples_agree(name, monkeypatch):
     assert reached  # bounds are often reached
 
 
+def test_documents_of_different_numbers_of_subtopics_are_told_apart():
+    """x is relevant for two subtopics and y for one: in one of two orders, it stands first and the tie is ahead."""
+    qrels = {"q": {"x": {"a": 1, "b": 1}, "y": {"a": 1}}}
+    runs = {"tied": {"q": {"x": 1.0, "y": 1.0}}, "late": {"q": {"y": 2.0, "x": 1.0}}}
+    pair = tw.compare(qrels, runs, "P_IA@1", complete=True).pair("tied", "late")
+    assert (pair.probability, pair.probability_equal, pair.method) == (0.5, 0.5, "exact")
+
+
 def test_the_order_of_a_group_above_the_cutoff_does_not_matter_to_strec():
     """However many arrangements it has: the range is that of the group that is cut."""
     sets = list(itertools.islice((s for n in (1, 2, 3) for s in itertools.combinations("defghi", n)), 12))

@@ -268,6 +268,15 @@ def test_our_number_of_a_tool_is_the_number_of_the_tool(tool: str, kind: str) ->
         assert mine == pytest.approx(float(value), abs=rounding), measure
 
 
+@pytest.mark.parametrize(
+    ("options", "value"), [({}, 0.0), ({"judged_only": True}, 1.0), ({"score_dtype": "decimal:1"}, 1.0)]
+)
+def test_a_tool_reads_the_lists_that_the_options_make(options: dict[str, Any], value: float) -> None:
+    """trm does not know what was not retrieved, so lists are cut for it: what is left of them, and as rounded."""
+    found = tw.evaluate({"q": {"a": 1}}, {"q": {"a": 2.0, "x": 2.04}}, "nDCG@10", depth=1, complete=True, **options)
+    assert {row.tool: row.value for row in found.oblivious_by_tool()}["trm"] == value
+
+
 def test_ranx_is_not_modelled_but_its_printed_number_can_be_asked_for() -> None:
     qrels, run = make_collection("graded")
     with pytest.raises(tw.InputError, match="ranx prints for AP cannot be reproduced: it follows an unstable sort"):

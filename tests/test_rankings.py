@@ -96,6 +96,13 @@ def test_rbp_and_rbr_over_all_orders(x, phi, seed, depth):
     close(found.upper, upper)
 
 
+def test_rounding_is_no_effect_of_ties():
+    """The weights of three ranks add up to the same in every order, but for their last digit."""
+    lower = tw.rbr("c a b", "(a c b)", phi=0.9).lower
+    assert lower.minimum == lower.expected == lower.maximum
+    assert not lower.tied and repr(lower) == "RBR 0.2710"
+
+
 @settings(max_examples=150, deadline=None)
 @given(x=rankings(items="abcdef"), y=rankings(items="abcdef"))
 def test_tau_and_tau_ap_over_all_orders(x, y):

@@ -81,9 +81,10 @@ class MetricOfRows:
     def update(self, preds: Any, target: Any, indexes: Any = None, documents: Any = None, *, mask: Any = None) -> None:
         """Keep the rows of a batch.
 
-        Names are those of torchmetrics: `preds` are the scores and `target` the labels. They are tensors of shape
-        (queries, documents), perhaps with a `mask`; then `indexes` has the number of each query. Or they are flat, and `indexes` has the number of the query of each row. `documents` has
-        the number of the document of each score; in a matrix it is the column if not given.
+        As in torchmetrics, `preds` are scores and `target` labels. They are tensors of shape (queries, documents),
+        perhaps with a `mask`; then `indexes` has the number of each query. Or they are flat, and `indexes` has the
+        number of the query of each row. `documents` has the number of the document of each score; in a matrix it is the
+        column if not given.
 
         The same query and document given twice, by two updates or two processes, count once. Flat rows without
         `documents` count each, but a list of a query that two processes have alike counts once. In a matrix without

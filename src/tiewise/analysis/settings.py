@@ -163,7 +163,9 @@ class Numbers:
         evaluation = self._evaluation(replace(settings, depth=None))
         if (source := evaluation.readable) is None:
             raise InputError(NO_ROWS)
-        rows = source.rows()
+        rows, options = source.rows(), evaluation.options
+        rows = rows if options.score_dtype is None else rows.projected(options.score_dtype)
+        rows = rows.judged_only(evaluation.qrels) if options.judged_only else rows
         if settings.ranked_by != "score":
             rows = rank_by(rows, settings.ranked_by)
         elif settings.score_dtype != "float64":

@@ -22,16 +22,8 @@ METRICS: dict[str, tuple[str, ...]] = {
     "ip": ("ip", "0", "dot", "innerproduct", "dotproduct", "mips", "metricinnerproduct", "maxinnerproduct"),
     "cosine": ("cosine", "cos", "cosinesim", "cosinesimil", "cosinesimilarity", "cosinedistance", "angular"),
     "l2": (
-        "l2",
-        "1",
-        "l2sq",
-        "l2squared",
-        "squaredl2",
-        "sqeuclidean",
-        "euclidean",
-        "euclid",
-        "metricl2",
-        "euclideandistance",
+        *("l2", "1", "l2sq", "l2squared", "squaredl2", "sqeuclidean"),
+        *("euclidean", "euclid", "metricl2", "euclideandistance"),
     ),
     "hamming": ("hamming", "binaryhamming", "jaccard", "tanimoto", "binaryjaccard", "manhattan", "l1", "metricl1", "2"),
 }
@@ -101,7 +93,6 @@ def _filled_up(scores: Any, indices: Any) -> tuple[Any, Any]:
 
 
 def _matrices(scores: Any, indices: Any) -> tuple[NDArray[Any], Floats]:
-    indices, scores = to_host(indices), to_host(scores)
     try:
         index, score = np.asarray(indices), np.asarray(scores)
     except ValueError:

@@ -22,16 +22,8 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-SCORE_NAMES = (
-    "score",
-    "sim",
-    "similarity",
-    "relevance_score",
-    "logit",
-    "probability",
-    "prob",
-    "prediction",
-)  #: of columns, ours first; a prediction beside a probability is a class
+#: Of columns, ours first; a prediction beside a probability is a class.
+SCORE_NAMES = ("score", "sim", "similarity", "relevance_score", "logit", "probability", "prob", "prediction")
 MAX_SUMMARY_ROWS = 2_000_000  # a larger run is shown without its tied share, which takes too long
 
 

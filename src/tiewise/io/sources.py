@@ -210,16 +210,12 @@ def _as_plain_frame(given: Any) -> Any:
     return given.reset_index() if hasattr(given, "columns") else given.rename("score").reset_index()
 
 
-def _is_frame(given: Any) -> bool:
-    return any(hasattr(given, name) for name in ("__arrow_c_stream__", "collect_schema", "columns"))
-
-
-def _is_from_ranx(given: Any) -> bool:
-    """Whether this is a `Run` or `Qrels` of ranx, by its attributes: ranx is never imported."""
-    return hasattr(given, "to_dict") and any(hasattr(given, table.noun) for table in (Run, Qrels))
+def _has_any(given: Any, *names: str) -> bool:
+    return any(hasattr(given, name) for name in names)
 
 
 def _from_ranx(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
+    """A table from a `Run` or `Qrels` of ranx, known by its attributes: ranx is never imported."""
     if not hasattr(given, cls.noun):
         raise InputError(f"Found {swapped_message(cls)}")
     table = cls.from_dict(given.to_dict())
@@ -229,7 +225,7 @@ def _from_ranx(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
 
 def _from_mapping(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     """A table from ``{query: ranking}``, or from columns by name."""
-    if _is_split(given):
+    if any(map(_is_data_set, given.values())):  # such as a `DatasetDict`
         raise InputError(f"{_expected(cls)} is one split of a data set. This has {list_examples(given)}: give one.")
     if (rows := rows_of_columns(cls, given)) is not None:
         return cls.from_rows(rows, **kind)
@@ -237,32 +233,15 @@ def _from_mapping(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     return cls.from_dict(as_table(cls, given)) if table is None else table
 
 
-def _is_split(given: Mapping[Any, Any]) -> bool:
-    """Whether a mapping has data sets, such as a `DatasetDict`."""
-    return any(_is_data_set(one) for one in given.values())
-
-
 def _is_data_set(given: Any) -> bool:
     """Whether this is a `datasets.Dataset`, by its attributes: datasets is never imported."""
     return hasattr(given, "column_names") and hasattr(given, "features") and not isinstance(given, Mapping)
-
-
-def _from_data_set(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
-    return _from_rows(cls, list(given), **kind)
 
 
 def _from_frame(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     from tiewise.io.json_documents import read_frame
 
     return read_frame(cls, given, **kind)
-
-
-def _from_file(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
-    return read_table(cls, given, None, **kind)
-
-
-def _is_listing(given: Any) -> bool:
-    return isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray))
 
 
 def _as_row(row: Any) -> Any:
@@ -314,12 +293,12 @@ def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
 #: class. The first one that matches is used.
 SHAPES: tuple[tuple[Callable[[Any], bool], Callable[..., Any]], ...] = (
     (lambda given: isinstance(given, Mapping), _from_mapping),
-    (_is_data_set, _from_data_set),
+    (_is_data_set, _from_rows),
     (_are_numbers, _refuse_arrays),
-    (_is_frame, _from_frame),
-    (_is_from_ranx, _from_ranx),
-    (lambda given: hasattr(given, "read"), _from_file),
-    (_is_listing, _from_rows),
+    (lambda given: _has_any(given, "__arrow_c_stream__", "collect_schema", "columns"), _from_frame),
+    (lambda given: hasattr(given, "to_dict") and _has_any(given, Run.noun, Qrels.noun), _from_ranx),
+    (lambda given: hasattr(given, "read"), lambda cls, given, **kind: read_table(cls, given, None, **kind)),
+    (lambda given: isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray)), _from_rows),
 )
 
 

@@ -11,6 +11,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -26,7 +27,6 @@ from tiewise.io.text import find_not_utf8, reader
 from tiewise.ties.counted import EXAMPLES, Counted, ListScores, Request, RunSource, count_lists
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import NO_RANKS, check_orders
-from tiewise.ties.shards import Fingerprints
 
 MAX_THREADS = 8
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -133,7 +133,7 @@ class _BlockResult:
     rows: int = 0
     totals: list[tuple[int, ...]] = field(default_factory=list)  # by score view
     has_ranks: bool = True
-    fingerprints: Fingerprints | None = None
+    fingerprints: Any = None
     inspected: Any = None
 
 
@@ -164,14 +164,8 @@ class Counting:
     def clear(self) -> None:
         """Discard all counts."""
         self._others = reader().Codes()  # of queries that are not judged, to see whether one appears in two blocks
-        self._unjudged: set[str] = set()
-        self._queries: tuple[str, ...] = ()
-        self._docs: tuple[str, ...] = ()
-        self.rows = self._n_queries = 0
+        self._done: list[_BlockResult] = []
         self.problem: Problem | None = None
-        self._has_ranks = True  # all rows have a rank, if an order needs one
-        self._fingerprints: list[Fingerprints] = []  # of each block, if they are needed
-        self._inspected: list[Any] = []  # of each block
         self._row = np.full(len(self.qrels), -1, np.int64)
         self._length = np.zeros(len(self.qrels.queries), np.int64)
         self._present, self._found, self._has_self = np.zeros((3, len(self.qrels.queries)), bool)
@@ -184,19 +178,15 @@ class Counting:
             if block.problem is not None:
                 self.problem = block.problem
                 return False
-            self._unjudged.update(block.unjudged)
-            self._has_ranks &= block.has_ranks
-            self._queries = (self._queries + block.queries)[:EXAMPLES]
-            self._docs = (self._docs + block.docs)[:EXAMPLES]
-            self._n_queries += block.n_queries
-            if block.fingerprints is not None:
-                self._fingerprints.append(block.fingerprints)
-            if self.inspect is not None:
-                self._inspected.append(block.inspected)
-            self.rows += block.rows
+            self._done.append(block)
             for view, totals in zip(self._all_views, block.totals, strict=True):
                 view.totals += totals
         return True
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return sum(block.rows for block in self._done)
 
     @property
     def trend(self) -> Trend:
@@ -205,24 +195,27 @@ class Counting:
 
     def counted(self) -> Counted:
         """The result."""
-        if not self._has_ranks:  # reported last: the run is otherwise correct
+        done = self._done
+        if not all(block.has_ranks for block in done):  # reported last: the run is otherwise correct
             raise InputError(NO_RANKS)
+        n_rows, n_queries = self.rows, sum(block.n_queries for block in done)
         tied_rows, equal_neighbours = self._all_views[0].totals[:2].tolist()
-        in_shard, unjudged = None if self._is_whole else self._row >= 0, frozenset(self._unjudged)
+        in_shard = None if self._is_whole else self._row >= 0
+        unjudged = frozenset(chain.from_iterable(block.unjudged for block in done))
         return Counted(
             {dtype: replace(view.ties, in_shard=in_shard, unjudged=unjudged) for dtype, view in self._views.items()},
-            n_rows=self.rows,
+            n_rows=n_rows,
             tied_rows=tied_rows,
-            equal_share=equal_neighbours / max(self.rows - self._n_queries, 1),
+            equal_share=equal_neighbours / max(n_rows - n_queries, 1),
             new_ties=None if self._score_dtype is None else tied_rows - int(self._all_views[-1].totals[0]),
             found=self._found,
-            n_queries=self._n_queries,
-            queries=self._queries,
-            docs=self._docs,
+            n_queries=n_queries,
+            queries=tuple(islice(chain.from_iterable(block.queries for block in done), EXAMPLES)),
+            docs=tuple(islice(chain.from_iterable(block.docs for block in done), EXAMPLES)),
             score_dtype=self._score_dtype,
-            fingerprints=np.concatenate(self._fingerprints) if self._fingerprints else None,
+            fingerprints=np.concatenate([block.fingerprints for block in done]) if self._limit and done else None,
             has_self=self._has_self,
-            inspected=tuple(self._inspected),
+            inspected=() if self.inspect is None else tuple(block.inspected for block in done),
         )
 
     def _blocks(self, parts: Iterable[Any], load: Load) -> Iterator[_BlockResult]:

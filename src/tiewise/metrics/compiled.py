@@ -31,7 +31,8 @@ from tiewise.ties.orders import TOOL_ORDERS
 FORMS = ("sum", "average precision", "first")
 #: What such a term is made of.
 DEFINITION = (
-    *("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "terms", "law", "value_range"),
+    *("gain", "scaled_gain", "payoff", "divisor", "base", "depth", "key", "sort_key", "sorts_by_label"),
+    *("terms", "law", "value_range"),
 )
 #: The statistics of a measure; low and high are bounds of what is expected if lists are truncated.
 STATISTICS = ("expected", "minimum", "maximum", "variance", "oblivious", "low", "high")

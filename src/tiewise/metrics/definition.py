@@ -81,35 +81,40 @@ class Param(NamedTuple):
             return value.item()
         return self.text(str(value)) if self.text is not None and value not in self.choices else value
 
-    def check(self, who: str, value: object) -> None:
+    def check(self, who: str, value: Any) -> None:
         """Raise if the parameter cannot take this value."""
+        if problem := self._find_problem(value):
+            raise MeasureError(f"{who}: {self.name}={value!r} {problem}")
+
+    def _find_problem(self, value: Any) -> str:
+        """Why the parameter cannot take this value, as the end of a sentence; empty if it can."""
+        known = [f'"{choice}"' for choice in self.choices]
+        is_number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
         if self.text is not None and value not in self.choices:
             try:
                 self.text(str(value))
             except ValueError as error:
-                known = "".join(f'"{choice}", ' for choice in self.choices)
-                given = f"Use {known[:-2]}, or this: {error}" if known else str(error)
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. {given}") from None
-            return
-        if isinstance(self.default, bool):
-            if not isinstance(value, (bool, np.bool_)):
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use True or False.")
-            return
-        if self.choices:
-            if value not in self.choices:
-                known = " or ".join(f'"{choice}"' for choice in self.choices)
-                raise MeasureError(f"{who}: {self.name}={value!r} is not possible. Use {known}.")
-            return
-        number = isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
-        if not number or not abs(value) < math.inf:  # type: ignore[arg-type]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not a number.")
-        if not self.above < value < self.below:  # type: ignore[operator]
+                others = f"Use {', '.join(known)}, or this: " if known else ""
+                return f"is not possible. {others}{error}"
+        elif isinstance(self.default, bool):
+            return "" if isinstance(value, (bool, np.bool_)) else "is not possible. Use True or False."
+        elif self.choices:
+            return "" if value in self.choices else f"is not possible. Use {' or '.join(known)}."
+        elif not is_number or not abs(value) < math.inf:
+            return "is not a number."
+        elif not self.above < value < self.below:
             bounds = f"above {self.above:g}" + ("" if math.isinf(self.below) else f" and below {self.below:g}")
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must lie {bounds}.")
-        if value < self.least:  # type: ignore[operator]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.least:g} or more.")
-        if value > self.most:  # type: ignore[operator]
-            raise MeasureError(f"{who}: {self.name}={value!r} is not possible. It must be {self.most:g} or less.")
+            return f"is not possible. It must lie {bounds}."
+        elif value < self.least:
+            return f"is not possible. It must be {self.least:g} or more."
+        elif value > self.most:
+            return f"is not possible. It must be {self.most:g} or less."
+        elif not (math.isfinite(self.above) and math.isfinite(self.below)):
+            try:
+                check_size(value if isinstance(value, int) else float(value))
+            except ValueError as error:
+                return f"is not possible. {error}"
+        return ""
 
 
 def param(
@@ -205,8 +210,9 @@ class Measure:
         return q.length if self.cutoff is None else np.minimum(q.length, self.cutoff)
 
     def key(self, label: Floats) -> Floats:
-        """By what to sort for the best order, unjudged documents at 0. Here: the label."""
-        return label
+        """By what to sort for the best order, unjudged documents at 0. Here: the label, unless `sorts_by_label`
+        is set to False: then the gain."""
+        return label if self.sorts_by_label else self.gain(label)
 
     @property
     def sorts_by_label(self) -> bool:
@@ -310,12 +316,6 @@ class Measure:
                 takes = f"takes {', '.join(self.params)}" if self.params else "takes no parameters"
                 raise MeasureError(f"{self.stem} has no parameter '{name}'; it {takes}.")
             self.params[name].check(self.stem, value)
-            has_bounds = math.isfinite(self.params[name].above) and math.isfinite(self.params[name].below)
-            if not has_bounds and isinstance(value, (int, float, np.number)):
-                try:
-                    check_size(float(value) if isinstance(value, np.number) else value)
-                except ValueError as error:
-                    raise MeasureError(f"{self.stem}: {name} is not possible. {error}") from None
         plain = {name: self.params[name].canonical(value) for name, value in params.items()}
         vars(self).update(plain, cutoff=cutoff, judged_only=bool(judged_only))
 

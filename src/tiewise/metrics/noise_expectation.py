@@ -12,7 +12,6 @@ are certain. A group of equal scores that is out of reach of all others has the 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +24,7 @@ from tiewise.metrics.definition import Measure
 from tiewise.metrics.grouped_judgments import GroupedJudgments
 from tiewise.metrics.noise import NORMAL_REACH, NoiseLaw
 from tiewise.metrics.scored_lists import ScoredLists
-from tiewise.metrics.segments import safe_divide, segment_sum
+from tiewise.metrics.segments import alike, safe_divide, segment_sum
 
 #: The most multiplications for one measure; above it, the expectation is sampled.
 MAX_COST = 4e9
@@ -104,7 +103,7 @@ def _terms(
     if nodes.max(initial=0) > MAX_NODES or cost.sum() > MAX_COST:
         return None
     terms = np.empty(len(needed))
-    for some in _alike(nodes * (slots + others + 1), width):
+    for some in alike(width, nodes * (slots + others + 1), BLOCK):
         rows = needed[some]
         y, chance = _integration_nodes(near, rows, int(nodes[some].max()))
         block = _Block(near, rows, y)
@@ -192,20 +191,3 @@ def _integration_nodes(near: _Neighbours, rows: Codes, n: int) -> tuple[Floats, 
     for place, (nodes, weights) in enumerate(each):
         y[place, : len(nodes)], chance[place, : len(nodes)] = nodes, weights
     return y, chance
-
-
-def _alike(size: Codes, width: Codes) -> Iterator[Codes]:
-    """Documents in blocks of about one width, of a limited size."""
-    order = np.argsort(width, kind="stable")
-    low = 0
-    while low < len(order):
-        limit = max(16, 2 * int(width[order[low]]))
-        high = low + 1
-        largest = int(size[order[low]])
-        while high < len(order) and width[order[high]] <= limit:
-            largest = max(largest, int(size[order[high]]))
-            if largest * (high + 1 - low) > BLOCK:
-                break
-            high += 1
-        yield order[low:high]
-        low = high

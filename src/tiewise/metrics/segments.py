@@ -55,14 +55,21 @@ def padded(lengths: Codes) -> Iterator[tuple[Codes, NDArray[np.bool_]]]:
         yield starts[segments][:, None] + np.where(there, column, 0), there
 
 
-def alike(widths: Codes) -> Iterator[Codes]:
-    """Indices in blocks of like width: at most twice the narrowest, and at most BLOCK numbers in a block."""
+def alike(widths: Codes, sizes: Codes | None = None, block: int = BLOCK) -> Iterator[Codes]:
+    """Indices in blocks of like width: at most twice the narrowest, and at most so many numbers in a block.
+
+    `sizes` are the numbers that each needs, if not its width; a block has room for the largest in each place.
+    """
     order = np.argsort(widths, kind="stable")
     ascending = widths[order]
     low = 0
     while low < len(order):
         width = max(int(ascending[low]), 16) * 2
-        high = low + int(np.searchsorted(ascending[low : low + max(BLOCK // width, 1)], width, side="right"))
+        most = block // max(width if sizes is None else int(sizes[order[low]]), 1)
+        high = low + int(np.searchsorted(ascending[low : low + max(most, 1)], width, side="right"))
+        if sizes is not None:
+            needed = np.maximum.accumulate(sizes[order[low:high]]) * np.arange(1, high - low + 1)
+            high = low + int(np.count_nonzero(needed <= block))
         high = max(high, low + 1)
         yield order[low:high]
         low = high

@@ -131,11 +131,8 @@ class SubtopicJudgments:
         """For which subtopics of a query its judged documents are relevant, (n_documents, n_subtopics)."""
         labels = slice(*self._first_label[query : query + 2])
         relevant = np.flatnonzero(measure.gain(self.label[labels]) > 0)
-        n_rows, n_subtopics = (
-            np.diff(self._first_row[query : query + 2]),
-            np.diff(self._first_subtopic[query : query + 2]),
-        )
-        found = np.zeros((int(n_rows[0]), int(n_subtopics[0])), dtype=bool)
+        shape = [first[query + 1] - first[query] for first in (self._first_row, self._first_subtopic)]
+        found = np.zeros(shape, dtype=bool)
         row, subtopic = self.row[labels][relevant], self.subtopic[labels][relevant]
         found[row - self._first_row[query], subtopic - self._first_subtopic[query]] = True
         return found

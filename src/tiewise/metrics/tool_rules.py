@@ -263,10 +263,7 @@ def _unknown(why: str, *names: Measure) -> tuple[Rule, Callable[[Measure], Rule 
 
 
 _RANX = Rule(
-    None,
-    missing="zero",
-    labels="cut",
-    why="it follows an unstable sort from 16 documents on, and the kind of input",
+    None, missing="zero", labels="cut", why="it follows an unstable sort from 16 documents on, and the kind of input"
 )
 
 

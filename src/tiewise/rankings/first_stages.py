@@ -37,19 +37,10 @@ from tiewise.results.base import Result
 from tiewise.results.estimates import record_table
 from tiewise.results.model import Column, Hint, Paragraph, Part, Rows, Section, Table
 from tiewise.results.view import View
-from tiewise.results.wording import (
-    MIN_WIDTH,
-    MISSING,
-    NumberFormat,
-    count_noun,
-    cut_lists_note,
-    join_names,
-)
+from tiewise.results.wording import ATOL, MIN_WIDTH, MISSING, NumberFormat, count_noun, cut_lists_note, join_names
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 T = TypeVar("T")
-
-ATOL = 1e-12  # smaller differences are rounding
 
 #: The columns of TSV, CSV and Parquet and the keys of `points` in JSON, as stable as those of ``tiewise evaluate``.
 STAGE_COLUMNS = {

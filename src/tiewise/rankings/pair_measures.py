@@ -6,6 +6,7 @@ many pairs of rankings at once.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from tiewise.errors import MeasureError
@@ -20,8 +21,6 @@ from tiewise.ties.pairs import PairGroups
 
 #: What is known of a pair, in the order in which it is shown.
 PARTS = ("value", "lower", "upper", "extrapolated")
-#: What φ is called, too.
-PHI = {"p": "phi"}
 
 
 class _NoValueError(MeasureError, AttributeError):
@@ -47,7 +46,7 @@ class PairMeasure(Measure):
 
     def weight_after(self, n: int) -> float:
         """The most by which the documents of a list after the first n can change the value."""
-        return float(getattr(self, "phi", 1.0) ** n)
+        return 1.0
 
     @property
     def of(self) -> Any:
@@ -61,15 +60,23 @@ class PairMeasure(Measure):
         raise NotImplementedError
 
 
-class _RBO(PairMeasure):
+class _RankBiased(PairMeasure):
+    """A measure that weighs ranks by φ."""
+
+    other_names: ClassVar[Mapping[str, str]] = {"p": "phi"}
+    phi: float = param(0.9, above=0, below=1, shown=True)
+
+    def weight_after(self, n: int) -> float:
+        return float(self.phi**n)
+
+
+class _RBO(_RankBiased):
     """Rank-biased overlap of two rankings: how much their heads share, at every depth.
 
     >>> RBO(phi=0.95) @ 100
     RBO(phi=0.95)@100
     """
 
-    other_names = PHI
-    phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "w", "a", "b"))
     parts = ("lower", "upper", "extrapolated")
 
@@ -77,15 +84,13 @@ class _RBO(PairMeasure):
         return compute_rbo(pairs, self.phi, self.ties, extremes)
 
 
-class _RBA(PairMeasure):
+class _RBA(_RankBiased):
     """Rank-biased alignment of two rankings: common items weigh by their rank in both.
 
     >>> RBA(phi=0.95)
     RBA(phi=0.95)
     """
 
-    other_names = PHI
-    phi: float = param(0.9, above=0, below=1, shown=True)
     ties: str = param("average", choices=("average", "share"))
 
     def weight_after(self, n: int) -> float:
@@ -95,7 +100,7 @@ class _RBA(PairMeasure):
         return compute_rba(pairs, Weights.geometric(self.phi), self.ties, extremes)
 
 
-class _RBR(PairMeasure):
+class _RBR(_RankBiased):
     """Rank-biased recall: the weight, in a reference ranking, of the items that the observed one holds.
 
     A cutoff is of the observed ranking alone, and exact inside a tie group.
@@ -104,14 +109,8 @@ class _RBR(PairMeasure):
     RBR(phi=0.8)@20
     """
 
-    other_names = PHI
-    phi: float = param(0.9, above=0, below=1, shown=True)
     symmetric = False
-
-    @property
-    def list_depth(self) -> int | None:
-        """None: the lists are not cut, because the cutoff defines the set."""
-        return None
+    list_depth = None  #: the lists are not cut, because the cutoff defines the set
 
     def weight_after(self, n: int) -> float:
         if self.cutoff is not None and n < self.cutoff:
@@ -122,7 +121,7 @@ class _RBR(PairMeasure):
         return compute_rbr(pairs, Weights.geometric(self.phi), self.cutoff, extremes)
 
 
-class _MED_RBP(PairMeasure):
+class _MED_RBP(_RankBiased):
     """Maximised effectiveness difference: the largest difference of RBP that any judgments could give.
 
     It is a distance: 0 for the same ranking. The value takes both lists as complete; the bounds are for lists that go
@@ -133,8 +132,6 @@ class _MED_RBP(PairMeasure):
     """
 
     aliases = ("MED-RBP",)
-    other_names = PHI
-    phi: float = param(0.9, above=0, below=1, shown=True)
     is_distance = True
     parts = ("value", "lower", "upper")
 

@@ -16,6 +16,7 @@ import numpy as np
 from tiewise.data.columns import Codes, Floats
 from tiewise.metrics.estimate import Bounds, Estimate
 from tiewise.metrics.segments import BLOCK, row_sum, segment_sum
+from tiewise.results.wording import ATOL
 from tiewise.ties.pairs import PairGroups, RankedLists
 
 #: By name of a part, such as ``lower``, its statistics for each pair: (1, n_pairs) expected, or (3, n_pairs) with the
@@ -28,13 +29,16 @@ LARGEST = 1 << 24  # pairs of tied ranks that the standard deviation may need
 def over_orders(values: Sequence[Floats] | Floats, extremes: bool = True) -> Floats:
     """The statistics of a part from its values, (n_pairs,) each: expected, and perhaps in the two extreme orders.
 
-    Without extreme orders, all orders have the same value. Rounding cannot move the expectation outside the extremes.
+    Without extreme orders, all orders have the same value. Rounding cannot move the expectation outside the extremes,
+    nor tell these apart.
     """
+    mean = values[0]
     if not extremes:
-        return values[0][None]
+        return mean[None]
     ends = values[1:] if len(values) > 1 else values
     low, high = np.min(ends, axis=0), np.max(ends, axis=0)
-    return np.array([np.minimum(np.maximum(values[0], low), high), low, high])
+    is_fixed = high - low <= ATOL
+    return np.array([np.where(is_fixed, mean, one) for one in (np.minimum(np.maximum(mean, low), high), low, high)])
 
 
 def make_estimate(measure: str, statistics: Floats, variance: Callable[[], float | None] | None = None) -> Estimate:

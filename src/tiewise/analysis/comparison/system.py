@@ -157,7 +157,8 @@ class System:
         rule, ours = TOOLS[tool].rule(measure), self.estimates[measure]
         assert rule is not None
         rule = rule.settle(self.report[measure])
-        if self.report.drops_self(TOOLS[tool]):
+        cuts_first = measure.judged_only and self._evaluation.options.depth is not None  # then it drops unjudged ones
+        if cuts_first or self.report.drops_self(TOOLS[tool]):
             return False
         own = rule.measure or measure
         is_ours = own == measure and not rule.retrieved_only and len(ours) == len(self._evaluation.qrels.queries)

@@ -161,7 +161,7 @@ LATTICE_COST = 1e6
 
 
 class Interpolated(Binary):
-    """Measures of the interpolated precision at some shares of the relevant documents."""
+    """Measures of the interpolated precision at some shares of the relevant documents: its mean over them."""
 
     takes_cutoff = False
     additive = False
@@ -190,6 +190,10 @@ class Interpolated(Binary):
         np.maximum.at(highest, order.query[counts], (seen / order.rank)[counts])
         return highest
 
+    def values(self, order: Order) -> Floats:
+        found: Floats = sum(self.interpolated(share, order) for share in reversed(self.shares())) / len(self.shares())  # type: ignore[assignment]
+        return found
+
 
 class _IPrec(Interpolated):
     """Interpolated precision: the highest at the rank where a share of the relevant documents was seen, or below.
@@ -209,9 +213,6 @@ class _IPrec(Interpolated):
 
     def shares(self) -> Sequence[float]:
         return (self.recall,)
-
-    def values(self, order: Order) -> Floats:
-        return self.interpolated(self.recall, order)
 
     def law(self, q: GroupedJudgments) -> Law:
         mean, variance = np.full((2, q.n_queries), np.nan)
@@ -235,10 +236,6 @@ class _ElevenPointAP(Interpolated):
 
     def shares(self) -> Sequence[float]:
         return [float(share) for share in self.points.split(",")]
-
-    def values(self, order: Order) -> Floats:
-        found: Floats = sum(self.interpolated(share, order) for share in reversed(self.shares())) / len(self.shares())  # type: ignore[assignment]
-        return found
 
     def law(self, q: GroupedJudgments) -> Law:
         each = [IPrec(recall=share, rel=self.rel, offset=self.offset).law(q).mean for share in self.shares()]

@@ -107,20 +107,18 @@ def _cascade_variance(block: GroupBlock, reached: Floats) -> Floats:
     read = _reached(block.gain / relevant, np.minimum(relevant, reached))
     variance = np.full_like(block.start, np.nan)
     able = np.flatnonzero(read**2 * (10 * relevant + reached) <= CASCADE_COST)
-    for like in alike(read[able, 0].astype(np.int64)):
-        some = able[like]
-        step = max(BLOCK // int(read[some].max() * reached[some].max()), 1)
-        for part in (some[low : low + step] for low in range(0, len(some), step)):
-            columns = block.start[part], block.size[part], relevant[part], reached[part]
-            is_cut = (reached == block.inside)[part] & (block.inside < block.size)[part]
-            n_read = int(read[part].max())
-            mean, covariance = _slot_weights(*columns, is_cut, n_read)
-            lost, of_gains = _cascade_covariance(block.gains[part], n_read)
-            rise = np.diff(mean, axis=1, append=0.0)  # summed by parts, Σ (D_{j−1} − D_j) · mean_j is Σ D_j · rise_j
-            first = np.diff(lost, axis=1)
-            products = np.diff(np.diff(of_gains, axis=1), axis=2) + first[:, :, None] * first[:, None, :]
-            variance[part, 0] = np.einsum("gj,gjk,gk->g", rise, of_gains[:, 1:, 1:], rise)
-            variance[part, 0] += np.einsum("gjk,gjk->g", products, covariance)
+    widths = read[able, 0].astype(np.int64)
+    for part in (able[some] for some in alike(widths, widths * int(reached.max()))):
+        columns = block.start[part], block.size[part], relevant[part], reached[part]
+        is_cut = (reached == block.inside)[part] & (block.inside < block.size)[part]
+        n_read = int(read[part].max())
+        mean, covariance = _slot_weights(*columns, is_cut, n_read)
+        lost, of_gains = _cascade_covariance(block.gains[part], n_read)
+        rise = np.diff(mean, axis=1, append=0.0)  # summed by parts, Σ (D_{j−1} − D_j) · mean_j is Σ D_j · rise_j
+        first = np.diff(lost, axis=1)
+        products = np.diff(np.diff(of_gains, axis=1), axis=2) + first[:, :, None] * first[:, None, :]
+        variance[part, 0] = np.einsum("gj,gjk,gk->g", rise, of_gains[:, 1:, 1:], rise)
+        variance[part, 0] += np.einsum("gjk,gjk->g", products, covariance)
     are_equal = np.all((block.gains == block.gains[:, :1]) | (block.gains == 0), axis=1, keepdims=True)
     steps = are_equal & (10 * reached * (read + 1000) <= CASCADE_COST)
     for at in np.flatnonzero(np.isnan(variance) & steps).tolist():
@@ -204,23 +202,15 @@ def _cascade_covariance(gains: Floats, t: int) -> tuple[Floats, Floats]:
     cd, dc, cc = np.zeros_like(dd), np.zeros_like(dd), np.zeros_like(dd)
 
     def into_a(mean: Floats) -> Floats:
-        moved = np.zeros_like(mean)
-        moved[:, 1:] = mean[:, :-1]
-        return moved
+        return np.pad(mean, ((0, 0), (1, 0), (0, 0)))[:, :-1]
 
     def into_b(mean: Floats) -> Floats:
-        moved = np.zeros_like(mean)
-        moved[:, :, 1:] = mean[:, :, :-1]
-        return moved
+        return np.pad(mean, ((0, 0), (0, 0), (1, 0)))[:, :, :-1]
 
     for column in gains.T:
-        added = column != 0
-        if not added.all():  # the groups that are full are done
-            live = np.flatnonzero(added)
-            if not len(live):
-                break
-        else:
-            live = np.arange(len(added))
+        live = np.flatnonzero(column)  # the groups that are full are done
+        if not len(live):
+            break
         gain = column[live][:, None, None]
         more, theta = items[live] + 1, 1 - gain
         keep, a, b = np.maximum(more - s - v, 0) / more, s / more, v / more

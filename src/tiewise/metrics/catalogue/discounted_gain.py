@@ -148,9 +148,6 @@ class _RBP(Binary):
     def sorts_by_label(self) -> bool:
         return self.gains != "judged"
 
-    def key(self, label: Floats) -> Floats:
-        return label if self.sorts_by_label else np.ones_like(label)
-
     def payoff(self, rank: Floats) -> Floats:  # type: ignore[override]
         return _rank_biased_weight(rank, self.p)
 
@@ -195,6 +192,7 @@ class _RBPresid(Measure):
 
     takes_cutoff = False
     additive = False
+    sorts_by_label = False
     p: float = param(0.9, above=0, below=1, shown=True)
     aliases = ("rbp_resid",)
 
@@ -203,9 +201,6 @@ class _RBPresid(Measure):
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         return label >= 1
-
-    def key(self, label: Floats) -> Floats:
-        return self.gain(label)
 
     def values(self, order: Order) -> Floats:
         rows = order.rank <= order.grouped.length[order.query]

@@ -115,13 +115,11 @@ class _STREC(_OverSubtopics):
 
     def law(self, block: GroupBlock) -> Law:
         each = list(zip(block.groups.tolist(), block.inside[:, 0].astype(np.int64).tolist(), strict=True))
-        return (
-            super()
-            .law(block)
-            ._replace(
-                variance=lambda: np.array([self._variance(block.grouped, group, inside) for group, inside in each])
-            )
-        )
+
+        def variance() -> Floats:
+            return np.array([self._variance(block.grouped, group, inside) for group, inside in each])
+
+        return super().law(block)._replace(variance=variance)
 
     def _variance(self, q: GroupedJudgments, group: int, inside: int) -> float:
         """The variance of the number of subtopics that the first documents of a tie group add to those above it."""

@@ -21,7 +21,7 @@ class OfGains(Measure):
     distinguishes_unjudged = False
 
     def kinds(self, documents: GroupedJudgments) -> tuple[Floats, float]:
-        return self.gain(documents.label), 0.0
+        return self.scaled_gain(documents), 0.0
 
 
 class Binary(OfGains):
@@ -87,9 +87,6 @@ class LevelGains(OfGains):
     @property
     def sorts_by_label(self) -> bool:
         return not self.levels
-
-    def key(self, label: Floats) -> Floats:
-        return label if self.sorts_by_label else self.gain(label)
 
 
 def log_discount(rank: Floats) -> Floats:

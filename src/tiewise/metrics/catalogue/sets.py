@@ -16,29 +16,8 @@ from tiewise.metrics.hypergeometric import hypergeometric
 from tiewise.metrics.names import measure
 from tiewise.metrics.segments import safe_divide, segment_sum
 
-__all__ = [
-    "F1",
-    "F",
-    "Hits",
-    "Judged",
-    "NumNonrelJudgedRet",
-    "NumQ",
-    "NumRel",
-    "NumRelRet",
-    "NumRet",
-    "P",
-    "R",
-    "RelativeP",
-    "Rprec",
-    "RprecMult",
-    "SetAP",
-    "SetF",
-    "SetP",
-    "SetR",
-    "SetRelativeP",
-    "Unj",
-    "Utility",
-]
+__all__ = ["F1", "F", "Hits", "Judged", "NumNonrelJudgedRet", "NumQ", "NumRel", "NumRelRet", "NumRet", "P", "R"]
+__all__ += ["RelativeP", "Rprec", "RprecMult", "SetAP", "SetF", "SetP", "SetR", "SetRelativeP", "Unj", "Utility"]
 
 
 class _Hits(Binary):
@@ -361,6 +340,7 @@ class _NumNonrelJudgedRet(Binary):
 
     takes_cutoff = False
     total = True
+    sorts_by_label = False
     aliases = ("num_nonrel_judged_ret",)
 
     def gain(self, label: Floats) -> Floats:
@@ -368,9 +348,6 @@ class _NumNonrelJudgedRet(Binary):
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         return Binary.gain(self, label) > 0
-
-    def key(self, label: Floats) -> Floats:
-        return self.gain(label)
 
 
 class _Judged(Measure):
@@ -381,6 +358,7 @@ class _Judged(Measure):
     """
 
     form = "sum"
+    sorts_by_label = False  # a negative label is a judgment too
     norm: str = param("all", choices=("all", "cap"))
 
     def gain(self, label: Floats) -> Floats:
@@ -388,9 +366,6 @@ class _Judged(Measure):
 
     def relevant(self, label: Floats) -> NDArray[np.bool_]:
         return label >= 1
-
-    def key(self, label: Floats) -> Floats:
-        return np.ones_like(label)  # a negative label is a judgment too
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         return q.ranks(self.cutoff) if self.norm == "all" else np.minimum(q.length, q.ranks(self.cutoff))
