@@ -58,7 +58,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
     roles: ClassVar[Mapping[str, str]] = ROLES
 
     def __post_init__(self) -> None:
-        self._numbered: list[str] = []  # the arrays that could have given ids
+        self.numbered: list[str] = []  #: the roles that could have given ids
         self._arrays: dict[str, tuple[Path, Mapping[str, Any]]] = {}  # by name: the file, and its arrays
         twice: dict[str, Path] = {}
         for path in self.files:
@@ -132,7 +132,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
             return _check_count(read_lines(path), count, f"{path}: holds {{}} lines", rows)
         if role in self:
             return _check_count(self[role], count, f"{self.location(role)} holds {{}} ids", rows)
-        self._numbered.append(role)
+        self.numbered.append(role)
         return None
 
     def _id_file(self, role: str) -> Path | None:
@@ -142,10 +142,6 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
         """Require the ids of pairs, in a file or an array."""
         if self._id_file(role) is None:
             self.require(role, instead=f", or give {IDS[role][1]} FILE")
-
-    def notes(self) -> list[str]:
-        """Which ids are numbers, and how to give names."""
-        return numbered_note(self._numbered)
 
 
 class Pairs(Arrays):
