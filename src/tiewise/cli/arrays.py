@@ -44,8 +44,8 @@ IDS = {"query": ("queries", "--query-ids"), "doc": ("documents", "--doc-ids")}
 BLOCK = 2**24  # numbers that are checked at a time
 
 
-@dataclass(eq=False)
-class Arrays(Mapping[str, "NDArray[Any]"]):
+@dataclass
+class Arrays:
     """The arrays of some files by role; `renamed` are texts ROLE=NAME, and the other options are files of ids.
 
     Ids of rows are the lines of a file that an option named, an array, or numbers, which a note mentions.
@@ -87,9 +87,6 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def all_names(self) -> str:
         """The names of all arrays, for a message."""

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats
-from tiewise.data.progress import Progress
+from tiewise.data.progress import Progress, check_progress
 from tiewise.errors import InputError, TiewiseError, first_line
 from tiewise.results.optional import need
 from tiewise.ties.shards import Total
@@ -179,7 +179,8 @@ class Workers:
         progress: Progress | None = None,
         gpus: int = 0,
     ):
-        self._ray, self._shards, self._names, self._progress, self._done = ray, shards, names, progress, 0
+        self._ray, self._shards, self._names, self._done = ray, shards, names, 0
+        self._progress = check_progress(progress)
         self._sizes = len(counter.qrels), len(counter.qrels.queries)
         self._counter = [ray.put(counter)]  # in a list, where Ray does not resolve it: a worker fetches it once
         options = {"num_returns": 2, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
@@ -219,8 +220,7 @@ class Workers:
                     number = waiting.pop(ref)
                     summaries[number] = self._get(ref, number)
                     self._done += 1
-                    if self._progress:
-                        self._progress(self._done, 2 * len(self._shards))
+                    self._progress(self._done, 2 * len(self._shards))
         finally:
             for ref in waiting:
                 with suppress(Exception):  # it may be done by now
