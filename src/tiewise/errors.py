@@ -18,6 +18,7 @@ __all__ = [
     "MissingExtraError",
     "TiewiseError",
     "TiewiseWarning",
+    "first_line",
     "name_memory_errors",
     "prefix_errors",
     "warn",
@@ -80,6 +81,16 @@ class MissingExtraError(TiewiseError, ImportError):
 
     def __init__(self, what: str, extra: str):
         super().__init__(f"{what} needs an extra: pip install 'tiewise[{extra}]'")
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what an error of another library says, without its full stop.
+
+    >>> first_line(ValueError("It is damaged.\\nat byte 7"))
+    'It is damaged'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else "no reason given"
 
 
 class TiewiseWarning(UserWarning):

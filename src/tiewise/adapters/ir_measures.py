@@ -178,7 +178,13 @@ class Evaluator:
 
     @cached_property
     def _beside(self) -> dict[Any, ToolMeasure]:
-        return _measures_beside(self._ours) if self.value in ("oblivious", "expected") else {}
+        """Measures for the numbers beside those of user models, by measure and name."""
+        return {
+            (given, name): replace(tool, measure=_Beside(tool.measure, name))
+            for given, tool in self._ours.items()
+            if isinstance(tool.measure, UserModel) and self.value in ("oblivious", "expected")
+            for name in BESIDE
+        }
 
     @cached_property
     def _alone(self) -> ToolEvaluator[Any]:
@@ -238,8 +244,7 @@ class Evaluator:
             aggregator = self._theirs[given].aggregator()
             for number in numbers.tolist():
                 aggregator.add(number)
-            result: float = aggregator.result()
-            return result
+            return aggregator.result()
         assert self._qrels is not None
         measure = self._ours[given].measure
         if measure.aggregation is GEOMETRIC_MEAN:  # which does not follow from the expectations of queries
@@ -265,16 +270,6 @@ def _make_metric(query: str, given: Any, number: float, measure: definition.Meas
         return Metric(query, given, number)
     utility, cost, items = beside
     return CwlMetric(query, given, number, utility, 1.0, cost, items)
-
-
-def _measures_beside(measures: Mapping[Any, ToolMeasure]) -> dict[Any, ToolMeasure]:
-    """Measures for the numbers beside those of the user models among some measures, by measure and name."""
-    return {
-        (given, name): replace(tool, measure=_Beside(tool.measure, name))
-        for given, tool in measures.items()
-        if isinstance(tool.measure, UserModel)
-        for name in BESIDE
-    }
 
 
 class _Beside(definition.Measure):

@@ -95,8 +95,7 @@ class ToolEvaluator(Generic[Key]):
         """The same as ``{query: {measure: number}}``."""
         source, counted, numbers = self._evaluate(run)
         if isinstance(counted, CountedLists):
-            rows: dict[str, dict[Key, float]] = counted.lists.number_rows(self._queries, self._keys, numbers)
-            return rows
+            return counted.lists.number_rows(self._queries, self._keys, numbers)
         places = self._places(run, source, counted)
         each = zip(places, numbers.T[places].tolist(), strict=True)
         return {self._queries[place] or "": dict(zip(self._keys, row, strict=True)) for place, row in each}
@@ -162,7 +161,9 @@ def _divide(tools: Sequence[ToolMeasure], qrels: Qrels, statistic: str) -> list[
     together: dict[tuple[Hashable, str, str | None], list[int]] = {}
     for place, tool in enumerate(tools):
         dtype, order = (tool.rule.dtype, tool.rule.order) if statistic == "oblivious" else ("float64", None)
-        together.setdefault((_kind_of_list(tool, dtype), dtype, order), []).append(place)
+        # What measures must share to share their counts.
+        shared = tool.measure.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
+        together.setdefault((shared, dtype, order), []).append(place)
     parts = []
     for (lists, dtype, order), places in together.items():
         some = [tools[place] for place in places]
@@ -180,11 +181,6 @@ def _compute_others(measures: list[Measure], ties: TieGroups, order: str | None,
         return [values[measure] for measure in measures]
     each = [engine.estimates(measure, grouped) for measure in measures]
     return [np.sqrt(one.variance) if statistic == "std" else getattr(one, statistic) for one in each]
-
-
-def _kind_of_list(tool: ToolMeasure, dtype: str) -> Hashable:
-    """What two measures must share to share their counts."""
-    return tool.measure.judged_only, tool.labels, tool.measure.needs_all_judged, dtype
 
 
 def replace_labels(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qrels:

@@ -274,8 +274,7 @@ class _Classifier(Reranker):
             raise InputError("An instruction is for yes/no models; a classifier is given the pair alone.")
         texts, limit = map(list, zip(*pairs, strict=True)), self._limit()
         options = {"truncation": limit is not None, "max_length": limit}
-        batch: Mapping[str, Any] = self.tokenizer(*texts, padding=True, return_tensors="pt", **options)
-        return batch
+        return self.tokenizer(*texts, padding=True, return_tensors="pt", **options)
 
 
 class _YesNo(Reranker):
@@ -303,10 +302,7 @@ class _YesNo(Reranker):
             questions, add_special_tokens=False, truncation=longest is not None, max_length=longest
         )["input_ids"]
         inputs = [[*self._before, *question, *self._after] for question in tokens]
-        batch: Mapping[str, Any] = self.tokenizer.pad(
-            {"input_ids": inputs}, padding=True, padding_side="left", return_tensors="pt"
-        )
-        return batch
+        return self.tokenizer.pad({"input_ids": inputs}, padding=True, padding_side="left", return_tensors="pt")
 
     def _native(self, own: Any) -> Any:
         return exp_log_softmax(own)  # as the model card computes it
@@ -328,7 +324,6 @@ def _last_position_options(model: Any, tokenizer: Any, inputs: Mapping[str, Any]
 
 
 def _check_pairs(given: Any) -> list[tuple[str, str]]:
-    """Pairs of texts from any iterable."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
         raise InputError(f"Pairs come in a list, [(query, document), …], not as a {type(given).__name__}.")
     pairs = [_check_pair(pair, number) for number, pair in enumerate(given)]

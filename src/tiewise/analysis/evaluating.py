@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import OptionNames, Options, Unpack, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError, warn_of_cuts
 from tiewise.io import as_qrels, as_source
@@ -19,9 +18,6 @@ from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import count_noun, list_examples
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: What is measured by default.
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")

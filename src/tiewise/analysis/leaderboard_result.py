@@ -221,10 +221,7 @@ class Leaderboard(Result):
         number = np.count_nonzero([one.has for one in self._collections], axis=0)
         is_ranked = np.all((found.n > 0) | np.eye(len(self._names), dtype=bool), axis=1).tolist()
         ahead = (found.gap > ATOL).sum(axis=0)
-        extremes = (
-            [one.minimum[None] for one in self._collections],
-            [one.maximum[None] for one in self._collections],
-        )
+        extremes = ([one.minimum[None] for one in self._collections], [one.maximum[None] for one in self._collections])
         units = (self._means, *(unit_means(each, self._units) for each in extremes))
         means = [sum_over_queries(each) / len(each) for each in units]
         rows = []
@@ -315,10 +312,10 @@ class Leaderboard(Result):
 
     def _missing_notes(self) -> list[str]:
         lacks = {
-            name: [one.name for one in self._collections if not one.has[place]]
+            name: some
             for place, name in enumerate(self._names)
+            if (some := [one.name for one in self._collections if not one.has[place]])
         }
-        lacks = {name: some for name, some in lacks.items() if some}
         if not lacks:
             return []
         cells = count_noun(len(self._names) * len(self.collections), "cell")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from tiewise.analysis.comparison.comparing import measure_systems
 from tiewise.analysis.comparison.system import System, align
 from tiewise.analysis.leaderboard_result import Leaderboard, MeasuredCollection
 from tiewise.analysis.measuring import resolve_measures
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import OptionNames, Options, Unpack, takes_options
 from tiewise.analysis.significance import check_confidence
 from tiewise.data.columns import Floats, by_name, identifier
 from tiewise.data.progress import Progress, check_progress
@@ -23,9 +23,6 @@ from tiewise.metrics.aggregation import MEAN, sum_over_queries
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import list_examples, spelled_for_shell
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: Judgments and runs by collection; None stands for a run that is missing.
 Collections = Mapping[Any, tuple[QrelsLike, Mapping[Any, "RunLike | None"]]]
@@ -70,7 +67,7 @@ def leaderboard(
     """
     chosen, checked = check_measure(measure), Options.of("leaderboard", options)
     check_confidence(confidence)
-    check_progress(progress)
+    report_progress = check_progress(progress)
     given = _check_collections(collections)
     units = _find_units(list(given), groups)
     systems = list(dict.fromkeys(name for _, runs in given.values() for name in runs))
@@ -82,8 +79,7 @@ def leaderboard(
             for system in measure_systems(as_qrels(qrels), runs, [chosen], checked):
                 measured.append(system)
                 done += 1
-                if progress is not None:
-                    progress(done, total)
+                report_progress(done, total)
             found.append(_side_by_side(name, measured, systems, chosen))
     result = Leaderboard(chosen, found, systems, units, confidence=confidence, seed=checked.seed)
     warn_of_cuts(result.cut_note)

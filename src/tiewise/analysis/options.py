@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, fields
 from numbers import Integral
-from typing import Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,11 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import SAMPLING, Sampling
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.wording import spell_dtypes
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack as Unpack  # for the signatures of functions with `**options`
+else:
+    Unpack = Any
 
 Missing = Literal["zero", "skip", "error"]
 NoRelevant = Literal["zero", "skip"]

@@ -104,7 +104,7 @@ def protocol(
     if first not in named:
         raise InputError(f"The reference '{first}' is not one of the rows: {list_examples(named, 5)}.")
     chosen = check_settings(measures, max_loss, worst)
-    check_progress(progress)
+    report_progress = check_progress(progress)
     judged = None if qrels is None else as_qrels(qrels)
     given = {}
     for name, row in named.items():
@@ -136,8 +136,7 @@ def protocol(
             lacks = len(whole.query_index.keys() - run.query_index.keys())
             note += f" {lacks:,} of {count_noun(len(whole.queries), 'query', 'queries')} are missing." if lacks else ""
         found.append(MeasuredRow(name, report, tied, agreement, row.bytes, row.seconds, row.timed, note.strip()))
-        if progress is not None:
-            progress(done, len(named))
+        report_progress(done, len(named))
     measured = [] if judged is None else chosen
     result = Protocol(found, measured, first, order, cutoff, max_loss=max_loss, worst=worst, seed=seed)
     warn_of_cuts(result.cut_note)

@@ -17,7 +17,6 @@ from tiewise.analysis.options import Options
 from tiewise.analysis.settings import Numbers, Settings
 from tiewise.analysis.tool_values import ToolTable, ToolValue
 from tiewise.caching import LazyMapping, cached_property
-from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
 from tiewise.metrics.catalogue.user_models import explain_clipped_labels
@@ -167,7 +166,6 @@ class Report(Result, Mapping[Measure, Estimate]):
 
     @property
     def _options(self) -> Options:
-        """The options of the evaluation."""
         return self._evaluation.options
 
     @property
@@ -242,11 +240,9 @@ class Report(Result, Mapping[Measure, Estimate]):
     @cached_property
     def provenance(self) -> Provenance:
         """Files, options, and how many queries and rows were there, missing, or tied."""
-        return replace(
-            self._tally,
-            qrels=_plain(self._evaluation.qrels.source),
-            run=_plain(self._evaluation.counted.source),
-        )
+        files = self._evaluation.qrels.source, self._evaluation.counted.source
+        qrels, run = (None if one is None else one.to_dict() for one in files)
+        return replace(self._tally, qrels=qrels, run=run)
 
     @cached_property
     def _tally(self) -> Provenance:
@@ -591,7 +587,3 @@ def _queries(number: int, kind: str = "") -> str:
     """So many queries are …"""
     so_many = count_noun(number, f"{kind} query".strip(), f"{kind} queries".strip())
     return f"{so_many} {'is' if number == 1 else 'are'}"
-
-
-def _plain(source: Source | None) -> dict[str, str] | None:
-    return None if source is None else source.to_dict()

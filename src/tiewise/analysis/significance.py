@@ -185,5 +185,4 @@ def symmetric_root(columns: Floats) -> Floats:
     """
     triangle = np.linalg.qr(columns, mode="r")  # products of columns would lose small differences
     _, sizes, axes = np.linalg.svd(triangle, full_matrices=False)  # there may be fewer rows than columns
-    root: Floats = (axes.T * sizes) @ axes
-    return root
+    return (axes.T * sizes) @ axes

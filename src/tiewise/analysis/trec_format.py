@@ -7,21 +7,10 @@ from collections.abc import Iterator, Mapping
 from tiewise.analysis.report_tables import iterate_queries
 from tiewise.analysis.reports import Report
 from tiewise.errors import InputError
-from tiewise.metrics.definition import Measure
 from tiewise.metrics.trec_eval_names import name_of
 from tiewise.results.view import View
 
 VALUES = ("expected", "oblivious", "minimum", "maximum")  #: what a line can show
-
-
-def trec_name(measure: Measure, level: float = 1) -> str:
-    """The name under which trec_eval, called with ``-l level``, prints a measure; ours where it has none.
-
-    >>> from tiewise import P, nDCG
-    >>> trec_name(nDCG @ 10), trec_name(P(rel=2) @ 5, level=2), trec_name(P(rel=2) @ 5)
-    ('ndcg_cut_10', 'P_5', 'P(rel=2)@5')
-    """
-    return name_of(measure, level) or measure.name
 
 
 def render_trec(reports: Mapping[str, Report], view: View, level: float = 1) -> str:
@@ -42,7 +31,7 @@ def render_trec(reports: Mapping[str, Report], view: View, level: float = 1) -> 
 
 
 def _lines(report: Report, view: View, shown: str, level: float) -> Iterator[str]:
-    names = {measure: trec_name(measure, level) for measure in report}
+    names = {measure: name_of(measure, level) or measure.name for measure in report}  # ours where trec_eval has none
     digits = 4 if view.digits is None else view.digits
     for query, _, estimates in iterate_queries(report, view):
         for measure, estimate in estimates.items():

@@ -10,12 +10,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from tiewise.analysis.evaluating import evaluate
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import OptionNames, Options, Unpack, takes_options
 from tiewise.data.columns import positions
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -31,9 +31,6 @@ from tiewise.results.base import Result
 from tiewise.results.model import Bar, Column, Section, Table, columns_of
 from tiewise.results.view import View
 from tiewise.ties.groups import TieGroups
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: Measures that only rise if an unjudged document of the run is relevant, and that have a highest label.
 BOUNDED = (c.P, c.Hits, c.Success, c.RR, c.RBP, c.Judged, c.SetP)

@@ -44,8 +44,8 @@ IDS = {"query": ("queries", "--query-ids"), "doc": ("documents", "--doc-ids")}
 BLOCK = 2**24  # numbers that are checked at a time
 
 
-@dataclass(eq=False)
-class Arrays(Mapping[str, "NDArray[Any]"]):
+@dataclass
+class Arrays:
     """The arrays of some files by role; `renamed` are texts ROLE=NAME, and the other options are files of ids.
 
     Ids of rows are the lines of a file that an option named, an array, or numbers, which a note mentions.
@@ -58,7 +58,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
     roles: ClassVar[Mapping[str, str]] = ROLES
 
     def __post_init__(self) -> None:
-        self._numbered: list[str] = []  # the arrays that could have given ids
+        self.numbered: list[str] = []  #: the roles that could have given ids
         self._arrays: dict[str, tuple[Path, Mapping[str, Any]]] = {}  # by name: the file, and its arrays
         twice: dict[str, Path] = {}
         for path in self.files:
@@ -87,9 +87,6 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def all_names(self) -> str:
         """The names of all arrays, for a message."""
@@ -132,7 +129,7 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
             return _check_count(read_lines(path), count, f"{path}: holds {{}} lines", rows)
         if role in self:
             return _check_count(self[role], count, f"{self.location(role)} holds {{}} ids", rows)
-        self._numbered.append(role)
+        self.numbered.append(role)
         return None
 
     def _id_file(self, role: str) -> Path | None:
@@ -142,10 +139,6 @@ class Arrays(Mapping[str, "NDArray[Any]"]):
         """Require the ids of pairs, in a file or an array."""
         if self._id_file(role) is None:
             self.require(role, instead=f", or give {IDS[role][1]} FILE")
-
-    def notes(self) -> list[str]:
-        """Which ids are numbers, and how to give names."""
-        return numbered_note(self._numbered)
 
 
 class Pairs(Arrays):

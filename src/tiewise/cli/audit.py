@@ -122,6 +122,5 @@ def audit(
                     checks=checks,
                     **evaluation,
                 )
-                if callback is not None:
-                    callback(len(found), len(runs))
+                callback(len(found), len(runs))
     output.show(Audits(found), warned, failed=failed_checks(conditions, found))

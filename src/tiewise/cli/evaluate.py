@@ -122,8 +122,7 @@ def evaluate(
                     run = inputs.open_run(path)
                     with prefix_errors(f"Run '{name}'") if len(inputs.runs) > 1 else nullcontext():
                         found[name] = tw.evaluate(judged, run, checked, rerun=second, **evaluation)
-                    if callback is not None:
-                        callback(len(found), len(inputs.runs))
+                    callback(len(found), len(inputs.runs))
     reports = Reports({name: report.select(chosen) for name, report in found.items()})
     failed = failed_checks(conditions, found)
     notes = [*warned, *explain_names(selection.measures)]

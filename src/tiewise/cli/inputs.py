@@ -45,18 +45,16 @@ class Inputs:
             _refuse_measure(path)
         names = name_runs(self.runs, self.names)
         if not self.names:
-            names = [self._tag(path) or name for path, name in zip(self.runs, names, strict=True)]
+            tags = {path: run.name for path, run in self._piped.items()}
+            names = [tags.get(path) or name for path, name in zip(self.runs, names, strict=True)]
             names = [f"{name}#{n}" if (n := names[:i].count(name) + 1) > 1 else name for i, name in enumerate(names)]
         return dict(zip(names, self.runs, strict=True))
 
     @cached_property
     def _piped(self) -> dict[Path, Run]:
         """The runs that can be read only once, but for standard input."""
-        piped = [path for path in self.runs if _is_pipe(path)]
+        piped = [path for path in self.runs if str(path) != "-" and path.is_fifo()]
         return {path: read_run(path, format=self.run_format) for path in piped}
-
-    def _tag(self, path: Path) -> str | None:
-        return self._piped[path].name if path in self._piped else None
 
     def name_of(self, run: str | None) -> str | None:
         """The name of a run that was given by name or by path."""
@@ -75,8 +73,7 @@ class Inputs:
         with progress("runs", quiet=quiet) as callback:
             for name, path in self.files.items():
                 read[name] = self._piped.get(path) or read_run(path, format=self.run_format)
-                if callback is not None:
-                    callback(len(read), len(self.files))
+                callback(len(read), len(self.files))
         return read
 
     def open_runs(self) -> dict[str, RunSource]:
@@ -95,10 +92,6 @@ def _refuse_measure(path: Path) -> None:
     with suppress(MeasureError):
         if not path.exists() and parse_all(str(path)):
             raise InputError(f"{path}: there is no such file. If it is a measure, give it after -m too: -m {path}.")
-
-
-def _is_pipe(path: Path) -> bool:
-    return str(path) != "-" and path.is_fifo()
 
 
 @contextmanager

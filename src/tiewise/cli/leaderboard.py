@@ -80,7 +80,7 @@ def _find_collections(folder: Path, inputs: Inputs) -> dict[str, tuple[Any, dict
 
 def _find_files(folder: Path, inputs: Inputs) -> tuple[Any, dict[str, Any]]:
     files = [one for one in _visible(folder) if not one.is_dir()]
-    qrels, runs = ([one for one in files if _is_qrels(one) == wanted] for wanted in (True, False))
+    qrels = [one for one in files if one.name.partition(".")[0] == "qrels"]
     if len(qrels) != 1:
         found = (
             f"{len(qrels)} files of judgments ({list_examples(one.name for one in qrels)})" if qrels else "no qrels.*"
@@ -88,10 +88,10 @@ def _find_files(folder: Path, inputs: Inputs) -> tuple[Any, dict[str, Any]]:
         raise InputError(
             f"{folder}: there {'are' if qrels else 'is'} {found}. A collection has one, such as qrels.txt."
         )
-    if not runs:
+    if len(files) == 1:
         raise InputError(f"{folder}: there is no run beside {qrels[0].name}. Each system has a file.")
     named: dict[str, Path] = {}
-    for run in runs:
+    for run in (one for one in files if one not in qrels):
         (name,) = name_runs([Path(run.name)])
         if name in named:
             raise InputError(
@@ -100,10 +100,6 @@ def _find_files(folder: Path, inputs: Inputs) -> tuple[Any, dict[str, Any]]:
         named[name] = run
     judged = as_qrels(qrels[0], format=inputs.qrels_format, kind=inputs.qrels_kind)
     return judged, {name: as_source(run, format=inputs.input_format) for name, run in named.items()}
-
-
-def _is_qrels(path: Path) -> bool:
-    return path.name.partition(".")[0] == "qrels"
 
 
 def _visible(folder: Path) -> list[Path]:

@@ -153,21 +153,13 @@ def fail_if(examples: str) -> Decorator:
 
 #: Where help shows an option of an evaluation, and what the command line adds to it.
 PLACES: dict[str, dict[str, Any]] = {
-    "missing": {"group": INPUT},
-    "no_relevant": {"group": INPUT},
-    "judged_only": {"group": INPUT},
-    "drop_self": {"group": INPUT},
-    "distances": {"group": INPUT},
-    "depth": {"group": INPUT},
+    **{name: {"group": INPUT} for name in ("missing", "no_relevant", "judged_only", "drop_self", "distances", "depth")},
     "oblivious": {
         "group": TIES,
         "callback": lambda ctx, param, value: None if value == "none" else value,
         "shell_complete": complete_from(lambda: [*TOOLS, *ORDERS, "none"]),
     },
-    "score_dtype": {
-        "group": TIES,
-        "shell_complete": complete_from(lambda: [*SHORT_DTYPES.values(), "decimal:"]),
-    },
+    "score_dtype": {"group": TIES, "shell_complete": complete_from(lambda: [*SHORT_DTYPES.values(), "decimal:"])},
     "complete": {"group": TIES},
     "samples": {"group": TIES, "type": WholeNumber(min=2)},
     "seed": {"group": TIES, "type": NOT_NEGATIVE},

@@ -62,8 +62,7 @@ class Program(CommandGroup):
         if cmd_name not in COMMANDS:
             return None
         name = MODULES.get(cmd_name, cmd_name)
-        found: click.Command = getattr(import_module(f"tiewise.cli.{name}"), name)
-        return found
+        return getattr(import_module(f"tiewise.cli.{name}"), name)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -12,10 +12,10 @@ DELAY = 2.0  # seconds before a bar appears
 
 
 @contextmanager
-def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
-    """A callback ``(done, total)`` that draws the bar; None if nobody would see it. The bar vanishes at the end."""
+def progress(what: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None]]:
+    """A callback ``(done, total)`` that draws the bar, if anybody would see it. The bar vanishes at the end."""
     if quiet or not sys.stderr.isatty():
-        yield None
+        yield lambda done, total: None
         return
     start, bars = monotonic(), list[Any]()
 

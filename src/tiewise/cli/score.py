@@ -11,7 +11,7 @@ import numpy as np
 import tiewise as tw
 from tiewise import scoring
 from tiewise.cli import options
-from tiewise.cli.arrays import ROLES, Arrays
+from tiewise.cli.arrays import ROLES, Arrays, numbered_note
 from tiewise.cli.command import INPUT, NOT_NEGATIVE, SCORES, argument, command, option
 from tiewise.cli.inputs import collect_warnings
 from tiewise.cli.program import print_note
@@ -122,9 +122,10 @@ def score(
         raise InputError(f"There is nothing to rank: {arrays.first_empty()} has no rows.")
     tw.write_run(run, path)
     if not quiet:
-        whole = run.complete_lists is not None and bool(run.complete_lists.all())
-        end = " No list is cut inside a tie group: evaluate with --complete." * whole
-        print_note(*warned, *arrays.notes(), f"{format_percent(run.tied_share)} of {len(run):,} rows are tied.{end}")
+        tied = f"{format_percent(run.tied_share)} of {len(run):,} rows are tied."
+        if run.complete_lists is not None and run.complete_lists.all():
+            tied += " No list is cut inside a tie group: evaluate with --complete."
+        print_note(*warned, *numbered_note(arrays.numbered), tied)
 
 
 def _are_vectors(arrays: Arrays, fn: str | None, level: str | None) -> bool:

@@ -22,10 +22,6 @@ EXAMPLES = (
 )
 
 
-def _complete_comparison() -> dict[str, str]:
-    return {name: measure.summary for name, measure in tw.measures().items() if measure.compares}
-
-
 @command("similarity", Inputs, Output, examples=EXAMPLES)
 @options.two_runs
 @option(
@@ -34,7 +30,7 @@ def _complete_comparison() -> dict[str, str]:
     "A measure of two rankings: RBO, RBA, RBR, MED_RBP, tau or tau_ap, with parameters and a cutoff: "
     "'RBO(phi=0.95)@100'.",
     default="RBO",
-    shell_complete=complete_from(_complete_comparison),
+    shell_complete=complete_from(lambda: {name: one.summary for name, one in tw.measures().items() if one.compares}),
 )
 @option(
     "--phi NUMBER",

@@ -56,7 +56,6 @@ class _Long(WholeNumber):
     """A C long that is not negative: what is larger is the largest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of a text."""
         return min(super().convert(value, param, ctx), LONG_MAX)
 
 
@@ -64,7 +63,6 @@ class _Level(_Long):
     """The lowest label that is relevant; trec_eval takes negative ones, and contradicts itself."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number of a text."""
         if str(value).startswith("-"):
             raise InputError(
                 f"-l {value}: below 0, unjudged documents are relevant in some measures of trec_eval, and not in "
@@ -249,14 +247,7 @@ class _Columns:
     """The values of measures as text."""
 
     def __init__(
-        self,
-        lists: TrecLists,
-        *,
-        version: int,
-        complete: bool,
-        expected: bool,
-        with_range: bool,
-        with_queries: bool,
+        self, lists: TrecLists, *, version: int, complete: bool, expected: bool, with_range: bool, with_queries: bool
     ):
         self._lists, self._version, self._complete, self._with_queries = lists, version, complete, with_queries
         self._expected, self._with_range = expected, with_range
@@ -359,17 +350,14 @@ def _lines(table: Sequence[_Column], queries: Sequence[str], *, summary: bool) -
 def _read_tag(path: PathLike) -> str | None:
     """The tag in the last line of a run, which trec_eval prints as its runid; None if it has less than six columns."""
     with opened(path, hashed=False) as stream:
-        if stream.compressed:
-            return _last_tag(line_blocks(stream.chunks(), stream.name))
-    with Path(path).open("rb") as file:
-        start = max(file.seek(0, 2) - (1 << 14), 0)  # where the last line is looked for first
-        file.seek(start)
-        tail = file.read()
-    lines = tail if not start else tail.partition(b"\n")[2]
-    if not any(map(_is_row, lines.split(b"\n"))):  # a long line, or many comments
-        with opened(path, hashed=False) as stream:
-            return _last_tag(line_blocks(stream.chunks(), stream.name))
-    return _last_tag([lines])
+        if not stream.compressed:
+            with Path(path).open("rb") as file:
+                start = max(file.seek(0, 2) - (1 << 14), 0)  # where the last line is looked for first
+                file.seek(start)
+                lines = file.read().partition(b"\n")[2] if start else file.read()
+            if any(map(_is_row, lines.split(b"\n"))):  # else a long line, or many comments
+                return _last_tag([lines])
+        return _last_tag(line_blocks(stream.chunks(), stream.name))
 
 
 def _last_tag(blocks: Iterable[bytes]) -> str | None:

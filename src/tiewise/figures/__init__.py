@@ -13,14 +13,4 @@ from tiewise.figures.protocols import losses
 from tiewise.figures.score_residuals import residuals
 from tiewise.figures.theme import save
 
-__all__ = [
-    "curve",
-    "differences",
-    "forest",
-    "forest_rows",
-    "group_sizes",
-    "losses",
-    "rba_range",
-    "residuals",
-    "save",
-]
+__all__ = ["curve", "differences", "forest", "forest_rows", "group_sizes", "losses", "rba_range", "residuals", "save"]

@@ -126,8 +126,7 @@ def _panel(
         crosses = base.transform_filter("datum.crossed").mark_point(**mark)
         layers.append(crosses.encode(x, alt.Y("oblivious:Q", scale=scale), color, tooltip=tooltip))
     size = {"width": WIDTH / 2 - 45, "height": 220} if small else {"width": WIDTH, "height": 340}
-    chart: Any = alt.layer(*layers).properties(**size)
-    return chart
+    return alt.layer(*layers).properties(**size)
 
 
 def padded_scale(values: Iterable[float | None]) -> Any:

@@ -38,17 +38,11 @@ class StagePlots:
         log = " (logarithmic)" * all(costs)
         deepest = 1 + max(row["depth"] or 0 for row in rows)  # whole lists come after all depths
         columns = ("rbr_lower", "rbr_upper", "rbr_minimum", "rbr_maximum", "recall")
-        data = inline_data(
-            {
-                "system": [row["system"] for row in rows],
-                "depth": [row["depth"] for row in rows],
-                "reach": [row["depth"] or deepest for row in rows],
-                "label": [str(row["depth"] or "all") for row in rows],
-                "cost": costs,
-                "pareto": [bool(row["pareto"]) for row in rows],
-                **{name: [row[name] for row in rows] for name in columns},
-            }
-        )
+        points = []
+        for row, cost in zip(rows, costs, strict=True):
+            place = {"reach": row["depth"] or deepest, "label": str(row["depth"] or "all"), "cost": cost}
+            names = {"system": row["system"], "depth": row["depth"]}
+            points.append(names | place | {"pareto": bool(row["pareto"])} | {name: row[name] for name in columns})
         x = alt.X(
             "cost:Q",
             title=("cost of both stages" if has_cost else "documents passed on") + log,
@@ -61,7 +55,7 @@ class StagePlots:
         colors = alt.Scale(domain=systems, range=palette_colors(len(systems)))
         color = alt.Color("system:N", title=None, scale=colors, legend=legend)
         shape = alt.Shape("system:N", title=None, scale=alt.Scale(domain=systems), legend=legend)
-        base = alt.Chart(data)
+        base = alt.Chart(alt.InlineData(values=points))
         tooltip = [
             *("system:N", alt.Tooltip("label:N", title="depth"), "cost:Q", "recall:Q"),
             *("rbr_lower:Q", "rbr_upper:Q", "rbr_minimum:Q", "rbr_maximum:Q"),

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
-from os import PathLike
 from typing import Any, cast
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from tiewise.analysis.auditing import Audit, audit
 from tiewise.analysis.auditing.audits import AuditedRun, open_audited
 from tiewise.analysis.comparison import Compared, Orders, PairComparison, check_options, compare
+from tiewise.analysis.comparison.comparing import prefix_errors_of
 from tiewise.analysis.comparison.pair import QUERIES_QUESTION, TIES_QUESTION
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, evaluate
 from tiewise.analysis.incomplete_runs import cut_note
@@ -66,7 +66,7 @@ def collect_content(
     """Everything that the page shows of some runs, ``{name: run}``; `options` are those of `evaluate`."""
     named = _check_runs(runs, reference)
     check_options(orders, test, confidence)
-    check_progress(progress)
+    report_progress = check_progress(progress)
     table = None if protocol is None else resolve_protocol(protocol)
     chosen, all_qrels = resolve_measures(measures), as_qrels(qrels)
     if chosen[0].total:
@@ -76,7 +76,10 @@ def collect_content(
     families = find_families(named, reference)
     needs_rows = bool(families) or orders != "independent"
     # Each is counted once, for all that follows.
-    sources = {name: _open(name, run, needs_rows=needs_rows, **edits) for name, run in named.items()}
+    sources = {}
+    for name, run in named.items():
+        with prefix_errors_of(name, run):
+            sources[name] = open_audited(run, needs_rows=needs_rows, **edits)
     judged = _common_queries(all_qrels, sources) if options.get("missing") == "skip" else all_qrels
     references = {name: sources[one.reference] for one in families for name in one.members if name != one.reference}
     with warnings.catch_warnings():
@@ -85,8 +88,7 @@ def collect_content(
         for name, source in sources.items():
             with prefix_errors(f"Run '{name}'"):
                 reports[name] = evaluate(judged, source, chosen, **options)
-            if progress is not None:
-                progress(len(reports), len(named))
+            report_progress(len(reports), len(named))
         how: dict[str, Any] = {"orders": orders, "test": test, "confidence": confidence, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(named) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
@@ -129,13 +131,6 @@ def _pairs_by_run(compared: Compared | None, measure: Measure) -> dict[str, list
     both = combinations(names, 2) if len(names) <= ALL_PAIRS else pairwise(names)
     pairs = [compared.pair(a, b, measure) for a, b in both]
     return {name: [pair for pair in pairs if name in (pair.a, pair.b)] for name in names}
-
-
-def _open(name: str, run: Any, **how: Any) -> AuditedRun:
-    if isinstance(run, (str, PathLike)):
-        return open_audited(run, **how)  # errors name the file
-    with prefix_errors(f"Run '{name}'"):
-        return open_audited(run, **how)
 
 
 def _common_queries(qrels: Qrels, sources: Mapping[str, RunSource]) -> Qrels:
@@ -278,8 +273,7 @@ class PageContent:
 
     def forest(self) -> dict[str, Any]:
         """The forest plot."""
-        printed = self._printed_by_tools()
-        return charts.forest(self.reports, self.measure, printed, self.is_settled)
+        return charts.forest(self.reports, self.measure, self._printed_by_tools(), self.is_settled)
 
     def _printed_by_tools(self) -> dict[str, dict[str, float]]:
         """What tools print for each run, of those tools that differ only in the order of ties."""

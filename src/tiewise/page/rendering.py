@@ -18,13 +18,13 @@ from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tiewise._version import __version__
 from tiewise.analysis.auditing import GRADES, LIBRARIES
 from tiewise.analysis.comparison import Orders
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
-from tiewise.analysis.options import OptionNames, takes_options
+from tiewise.analysis.options import OptionNames, Unpack, takes_options
 from tiewise.analysis.simultaneous import Test
 from tiewise.data.progress import Progress
 from tiewise.data.source import Source
@@ -39,9 +39,6 @@ from tiewise.page.verdicts import describe_precision
 from tiewise.results.estimates import format_statistic, format_ties, is_wide
 from tiewise.results.optional import need
 from tiewise.results.wording import PLAIN, add_zeros, escape_controls, format_percent, format_ranks
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiewise.errors import InputError, TiewiseWarning
+from tiewise.errors import InputError, TiewiseWarning, first_line
 from tiewise.results.optional import need
 from tiewise.results.wording import count_noun
 from tiewise.scoring.spans import Indices, Rows, numbers_of
@@ -281,8 +281,8 @@ def device_backend(device: Any) -> Backend:
     try:
         place = torch.empty(0, device=device).device  # "cuda" is the current one of several devices
     except (RuntimeError, TypeError, AssertionError) as error:
-        reason = str(error).splitlines()[0].rstrip(".")
-        raise InputError(f"There is no device {device!r} ({reason}). Use 'cpu', 'cuda' or 'cuda:0'.") from None
+        problem = f"There is no device {device!r} ({first_line(error)})"
+        raise InputError(f"{problem}. Use 'cpu', 'cuda' or 'cuda:0'.") from None
     return scoring_backend(TorchBackend(place))
 
 

@@ -85,14 +85,14 @@ class Blocks:
         query_block: int | None = None,
         progress: Progress | None = None,
     ):
-        check_progress(progress)
+        report_progress = check_progress(progress)
         block = require_int(block, "block", optional=True)
         query_block = require_int(query_block, "query_block", optional=True)
         query_size, doc_size = scorer.block_sizes(n_queries, block, query_block)
         self._scorer = scorer
         self.queries = split(slice(0, n_queries), query_size)
         self.docs = split(slice(0, scorer.docs.n), doc_size)
-        self._progress, self._done, self._total = progress, 0, n_queries * scorer.docs.n
+        self._progress, self._done, self._total = report_progress, 0, n_queries * scorer.docs.n
 
     def visit(self, query_blocks: Sequence[QueryBlock]) -> None:
         """Give all documents to all blocks of queries."""
@@ -105,11 +105,10 @@ class Blocks:
     def add_done(self, pairs: int) -> None:
         """Report that more pairs are scored."""
         self._done += pairs
-        if self._progress is not None and self._done < self._total:
+        if self._done < self._total:
             self._progress(self._done, self._total)
 
     def finish(self) -> None:
         """Report that everything is done, and warn about zero vectors."""
-        if self._progress is not None:
-            self._progress(self._total, self._total)
+        self._progress(self._total, self._total)
         self._scorer.warn_of_zero_vectors()

@@ -134,7 +134,6 @@ class _DeviceCandidates(Candidates):
         self._keep(row, doc, score)
 
     def finish(self) -> tuple[Indices, Indices, Floats]:
-        """Queries, documents and scores of the k best, and of all that tie with the k-th."""
         self.scorer.queue.finish()
         if self._n_blocks != 1:
             return super().finish()

@@ -289,7 +289,7 @@ class Collection:
             raise InputError(f"only must be 'tied' or None, not {only!r}.")
         scorer = self.scorer(queries, query_mask, **RESCORING_TILES)
         ids, table = Ids(query_ids, scorer.queries.n, "query"), as_run(run)
-        check_progress(progress)
+        report_progress = check_progress(progress)
         query_row, doc_row = ids.find_rows(table.queries), self.doc_ids.find_doc_rows(table)
         rows, start, size = group_rows(table)
         doc, query, offsets = table.doc[rows], table.query, table.offsets
@@ -303,8 +303,7 @@ class Collection:
         for lists in split_segments(ends + LIST_COST * np.arange(len(ends)), MAX_CANDIDATES):
             part = scored[ends[lists.start] : ends[lists.stop]]
             scores[part] = scorer.score_pairs(query_row[lists], query[part] - lists.start, doc_row[doc[part]])
-            if progress is not None:
-                progress(lists.stop, len(table.queries))
+            report_progress(lists.stop, len(table.queries))
         scorer.warn_of_zero_vectors()
         group = np.cumsum(np.arange(len(rows)) - offsets[query] == start) - 1
         new = _order_groups(scores, group, table) if only == "tied" else _append_rest(scores, is_scored, group, query)

@@ -340,8 +340,7 @@ def scale_rows(x: NDArray[np.float64]) -> tuple[NDArray[np.float64], Indices]:
 def _product(a: NDArray[Any], b: Any, dtype: Any) -> NDArray[Any]:
     if not isinstance(b, np.ndarray):
         return b.products_with(a, dtype)
-    product: NDArray[Any] = a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
-    return product
+    return a.astype(dtype, copy=False) @ b.astype(dtype, copy=False).T
 
 
 def _is_few(q: VectorBlock, d: VectorBlock, dtype: Any) -> bool:
@@ -367,8 +366,7 @@ def _reduce_segments(reduce: Any, values: NDArray[Any], offsets: Indices, axis: 
 def _count_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
     if hasattr(np, "bitwise_count"):  # NumPy 2
         return np.bitwise_count(words).sum(1, dtype=np.int64)
-    counts: NDArray[np.int64] = np.unpackbits(words.view(np.uint8), axis=1).sum(1, dtype=np.int64)
-    return counts
+    return np.unpackbits(words.view(np.uint8), axis=1).sum(1, dtype=np.int64)
 
 
 def _fast_products(few: NDArray[Any], rows: Any) -> tuple[NDArray[Any], Floats]:

@@ -123,8 +123,7 @@ class HostScorer(Scorer):
         key = f"squares, {self.vector_dtype}"
         if key not in docs.prepared:
             docs.prepared[key] = np.full(docs.n, np.nan)
-        known: Floats = docs.prepared[key][rows]
-        return known
+        return docs.prepared[key][rows]
 
     def _normalise_in_low_precision(self, vectors: NDArray[Any], squares: Floats) -> NDArray[Any]:
         """Vectors over their norms, both rounded to low precision, as a model normalises its output."""

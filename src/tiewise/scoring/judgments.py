@@ -39,20 +39,21 @@ class Ids:
         self.n, self.what = n, what
         self.are_made_up = given is None
         self.are_row_numbers = self.are_made_up or isinstance(given, RowNumbers)
+        self.all: Sequence[str] = RowNumbers(n)  #: the ids of all rows; row numbers become text when they are used
         self._last_table: tuple[weakref.ref[Table] | None, Indices] = None, np.zeros(0, np.int64)
         if given is None or isinstance(given, RowNumbers):
             return
         values = given.tolist() if hasattr(given, "tolist") else given
         if isinstance(values, (str, bytes)) or not isinstance(values, Iterable):
             raise InputError(f"The {what} ids must be a list with one id per row, not {values!r}.")
-        self._ids: list[str] = identifiers(values, what)
-        if len(self._ids) != n:
-            counts = f"{count_noun(len(self._ids), f'{what} id')} for {count_noun(n, f'{what} vector')}"
+        self.all = identifiers(values, what)
+        if len(self.all) != n:
+            counts = f"{count_noun(len(self.all), f'{what} id')} for {count_noun(n, f'{what} vector')}"
             raise InputError(f"{counts}. Give one id per row.")
-        self._row_by_id = dict(zip(self._ids, range(n), strict=True))
+        self._row_by_id = dict(zip(self.all, range(n), strict=True))
         if len(self._row_by_id) < n:
             seen: set[str] = set()
-            repeated = [one for one in self._ids if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
+            repeated = [one for one in self.all if one in seen or seen.add(one)]  # type: ignore[func-returns-value]
             occurs = count_noun(len(repeated), f"{what} id occurs", f"{what} ids occur")
             raise InputError(f"{occurs} more than once: {list_examples(repeated)}. Ids must be distinct.")
 
@@ -67,12 +68,7 @@ class Ids:
     def of_rows(self, rows: Any) -> list[str]:
         """The ids of some rows."""
         numbers = rows.tolist() if hasattr(rows, "tolist") else list(rows)
-        return list(map(str, numbers)) if self.are_row_numbers else [self._ids[row] for row in numbers]
-
-    @property
-    def all(self) -> Sequence[str]:
-        """The ids of all rows. Row numbers become text only when they are used."""
-        return RowNumbers(self.n) if self.are_row_numbers else self._ids
+        return [self.all[row] for row in numbers]
 
     def find_rows(self, ids: Any) -> Indices:
         """The row of each id, −1 where there is none."""

@@ -9,13 +9,13 @@ with a label come to main memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 import numpy as np
 
 from tiewise.analysis.evaluating import DEFAULT_MEASURES, report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import NoRelevant, OptionNames, Options, takes_options
+from tiewise.analysis.options import NoRelevant, OptionNames, Options, Unpack, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.data.columns import Codes, identifiers
 from tiewise.errors import InputError
@@ -24,9 +24,6 @@ from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import list_examples
 from tiewise.scoring.backends import Array, Backend, TorchBackend, backend_of, dtype_name, is_integer
 from tiewise.scoring.sorted_lists import Lists, count_lists
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 class ScoreOptions(TypedDict, total=False):

@@ -23,7 +23,7 @@ from tiewise.adapters.transformers import QWEN3_RERANKER
 from tiewise.analysis.protocols import Row
 from tiewise.data.progress import Progress, check_progress
 from tiewise.data.runs import Run
-from tiewise.errors import InputError, warn
+from tiewise.errors import InputError, first_line, warn
 from tiewise.io import read_run, write_run
 from tiewise.io.compression import PathLike, remove_stale, save
 from tiewise.results.optional import need
@@ -81,10 +81,11 @@ def model(
     Traceback (most recent call last):
     tiewise.errors.InputError: no/such/folder: there is no such folder. Give one, or the name of a model of the hub.
     """
-    check_progress(progress)
-    numbers = {"batch_size": batch_size, "depth": depth, "max_length": max_length}
+    report_progress = check_progress(progress)
     told = {"instruction": instruction, "yes": yes, "no": no}
-    check_options(dtypes, levels, kind, prompts, device, revision, trust_remote_code, **numbers, **told)
+    numbers = {"batch_size": batch_size, "depth": depth, "max_length": max_length}
+    names = {"dtypes": dtypes, "levels": levels, "kind": kind, "device": device, "revision": revision}
+    check_options(prompts=prompts, trust_remote_code=trust_remote_code, **names, **numbers, **told)
     chosen = resolve_levels(levels)
     folder, found_revision = find_model(model, revision)
     kind = kind or find_kind(folder, model)
@@ -116,40 +117,24 @@ def model(
         **({"yes": yes, "no": no} if kind == "yes-no" else {}),
         **({"depth": depth} if texts.candidates is None else {}),
     }
-    made = _Rows(loader, texts, SavedScores(save, settings), depth, len(types), progress)
+    made = _Rows(loader, texts, SavedScores(save, settings), depth, len(types), report_progress)
     rows: dict[str, Row] = {}
     for dtype in types:
         rows |= made.of(dtype, ("native",) if dtype == "float32" else chosen)
     return rows
 
 
-def check_options(
-    dtypes: Any = None,
-    levels: Any = DEFAULT_LEVELS,
-    kind: Any = None,
-    prompts: Any = None,
-    device: Any = None,
-    revision: Any = None,
-    trust_remote_code: Any = False,
-    *,
-    batch_size: Any = 1,
-    depth: Any = DEFAULT_DEPTH,
-    max_length: Any = None,
-    instruction: Any = None,
-    yes: Any = None,
-    no: Any = None,
-) -> None:
+def check_options(*, prompts: Any = None, trust_remote_code: Any = False, **options: Any) -> None:
     """Require options of `model` that are possible, as far as the model need not be known."""
-    require_int(batch_size, "batch_size")
-    require_int(depth, "depth")
-    require_int(max_length, "max_length", optional=True)
-    resolve_levels(levels)
-    if dtypes is not None:
+    for name in ("batch_size", "depth", "max_length"):
+        require_int(options.get(name, 1), name, optional=name == "max_length")
+    resolve_levels(options.get("levels", DEFAULT_LEVELS))
+    if (dtypes := options.get("dtypes")) is not None:
         _check_dtypes(dtypes)
-    if kind is not None and kind not in KINDS:
+    if (kind := options.get("kind")) is not None and kind not in KINDS:
         raise InputError(f"{spell_option('kind', kind)} is not one of {', '.join(KINDS)}.")
-    texts = {"instruction": instruction, "yes": yes, "no": no, "revision": revision, "device": device}
-    for name, value in texts.items():
+    for name in ("instruction", "yes", "no", "revision", "device"):
+        value = options.get(name)
         if value is not None and (not isinstance(value, str) or (not value and name != "instruction")):
             raise InputError(f"{spell_option(name, value)} is not possible. Give a text.")
     if prompts is not None and not (
@@ -158,8 +143,8 @@ def check_options(
         raise InputError(f"{spell_option('prompts', prompts)} is not possible. Give texts by role.")
     if not isinstance(trust_remote_code, bool):
         raise InputError(f"{spell_option('trust_remote_code', trust_remote_code)} is not possible. Give true or false.")
-    if device is not None:
-        _resolve_device(device)
+    if options.get("device") is not None:
+        _resolve_device(options["device"])
 
 
 def _resolve_dtypes(dtypes: Iterable[str] | None, device: str) -> list[str]:
@@ -189,23 +174,16 @@ def _resolve_device(device: str | None) -> str:
     try:
         torch.ones(1, device=device).cpu()
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # unknown, or not on this machine
-        problem = str(error).partition("\n")[0].rstrip(".")
-        raise InputError(f"{spell_option('device', device)} cannot be used here ({problem}).") from None
+        problem = f"{spell_option('device', device)} cannot be used here"
+        raise InputError(f"{problem} ({first_line(error)}).") from None
     return device
 
 
 class _Rows:
     def __init__(
-        self,
-        loader: Loader,
-        texts: TextCollection,
-        saved: SavedScores,
-        depth: int,
-        types: int,
-        progress: Progress | None,
+        self, loader: Loader, texts: TextCollection, saved: SavedScores, depth: int, types: int, progress: Progress
     ):
-        self._loader, self._texts, self._saved, self._depth = loader, texts, saved, depth
-        self._progress = progress
+        self._loader, self._texts, self._saved, self._depth, self._progress = loader, texts, saved, depth, progress
         queries = list(dict.fromkeys(query for query, _ in texts.pairs)) if texts.candidates else texts.judged
         docs = list(dict.fromkeys(doc for _, doc in texts.pairs)) if texts.candidates else list(texts.docs)
         self._ids = {"queries": queries, "docs": docs}
@@ -221,8 +199,7 @@ class _Rows:
 
     def _report(self, amount: int) -> None:
         self._done += amount
-        if self._progress is not None:
-            self._progress(self._done, self._total)
+        self._progress(self._done, self._total)
 
     # -- rerankers ----------------------------------------------------------------------------------------------------
 

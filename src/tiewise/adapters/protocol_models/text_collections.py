@@ -19,7 +19,7 @@ from typing import Any
 
 from tiewise.caching import cached_property
 from tiewise.data.judgments import Qrels
-from tiewise.errors import InputError, warn
+from tiewise.errors import InputError, first_line, warn
 from tiewise.io import read_qrels, read_run
 from tiewise.io.compression import PathLike, opened
 from tiewise.results.optional import need
@@ -262,11 +262,7 @@ def reaching_the_hub(name: str, what: str) -> Iterator[None]:
     except (OSError, ValueError, RuntimeError) as error:  # no network, no such repository, or not in the cache
         kind = type(error).__name__
         if Path(name).exists():
-            raise InputError(f"{name}: is no {what} in the layout of the hub ({kind}: {_first_line(error)}).") from None
+            raise InputError(f"{name}: is no {what} in the layout of the hub ({kind}: {first_line(error)}).") from None
         raise InputError(
             f"There is no folder {name}, and the Hugging Face hub cannot be reached or has no such {what} ({kind})."
         ) from None
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0].rstrip(".")

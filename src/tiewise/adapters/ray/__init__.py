@@ -24,7 +24,7 @@ from tiewise.adapters.ray.vectors import QueryVectors, VectorCounter, read_query
 from tiewise.analysis import evaluating as evaluation
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.measuring import resolve_measures
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import OptionNames, Options, Unpack, takes_options
 from tiewise.analysis.reports import Report
 from tiewise.data.progress import Progress
 from tiewise.errors import InputError
@@ -34,7 +34,6 @@ from tiewise.metrics.tool_rules import TOOLS, Rule, rule_for
 
 if TYPE_CHECKING:
     from ray.data import Dataset
-    from typing_extensions import Unpack
 
 __all__ = ["count", "evaluate", "evaluate_vectors"]
 

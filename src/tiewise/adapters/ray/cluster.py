@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tiewise.adapters.ray.shards import Shard, ShardCounter, ShardCounts, ShardSummary
 from tiewise.data.columns import Floats
-from tiewise.data.progress import Progress
-from tiewise.errors import InputError, TiewiseError
+from tiewise.data.progress import Progress, check_progress
+from tiewise.errors import InputError, TiewiseError, first_line
 from tiewise.results.optional import need
 from tiewise.ties.shards import Total
 
@@ -76,7 +76,7 @@ def connect(address: str | None) -> Iterator[Any]:
         with suppress(Exception):
             ray.shutdown()
         advice = START_ADVICE if address == "local" else ADVICE
-        raise InputError(f"Cannot use Ray at '{address}' ({_first_line(error)}).{advice}") from None
+        raise InputError(f"Cannot use Ray at '{address}' ({first_line(error)}).{advice}") from None
     try:
         yield ray
     finally:
@@ -133,7 +133,7 @@ def _check_reachable(address: str) -> None:
     try:
         connection.connect()
     except (OSError, OverflowError) as error:
-        raise InputError(f"No Ray cluster answers at '{address}' ({_first_line(error)}).") from None
+        raise InputError(f"No Ray cluster answers at '{address}' ({first_line(error)}).") from None
     try:
         connection.request("GET", "/")
         connection.getresponse()
@@ -161,7 +161,7 @@ def load_blocks(ray: Any, dataset: Dataset, *, ordered: bool) -> list[ObjectRef]
         blocks: list[ObjectRef] = dataset.materialize().to_arrow_refs()
     except ray.exceptions.RayError as error:
         cause = getattr(error, "cause", None) or error
-        raise TiewiseError(f"data set: cannot be read ({type(cause).__name__}: {_first_line(cause)}).") from None
+        raise TiewiseError(f"data set: cannot be read ({type(cause).__name__}: {first_line(cause)}).") from None
     finally:
         options.preserve_order, context.enable_progress_bars = before
     return blocks
@@ -179,7 +179,8 @@ class Workers:
         progress: Progress | None = None,
         gpus: int = 0,
     ):
-        self._ray, self._shards, self._names, self._progress, self._done = ray, shards, names, progress, 0
+        self._ray, self._shards, self._names, self._done = ray, shards, names, 0
+        self._progress = check_progress(progress)
         self._sizes = len(counter.qrels), len(counter.qrels.queries)
         self._counter = [ray.put(counter)]  # in a list, where Ray does not resolve it: a worker fetches it once
         options = {"num_returns": 2, "max_retries": RETRIES, "scheduling_strategy": "SPREAD"}
@@ -219,8 +220,7 @@ class Workers:
                     number = waiting.pop(ref)
                     summaries[number] = self._get(ref, number)
                     self._done += 1
-                    if self._progress:
-                        self._progress(self._done, 2 * len(self._shards))
+                    self._progress(self._done, 2 * len(self._shards))
         finally:
             for ref in waiting:
                 with suppress(Exception):  # it may be done by now
@@ -232,8 +232,7 @@ class Workers:
             task = self._actors[number % len(self._actors)].count.options(num_returns=2)
         else:
             task = self._task.options(name=f"tiewise {self._names[number]}")
-        refs: tuple[ObjectRef, ObjectRef] = task.remote(self._counter, self._shards[number], scores, limit)
-        return refs
+        return task.remote(self._counter, self._shards[number], scores, limit)
 
     def _check_alive(self) -> None:
         """Raise if the cluster is gone, before Ray ends this process for it."""
@@ -247,7 +246,7 @@ class Workers:
             value = self._ray.get(ref)
         except failures.RayTaskError as error:
             cause = error.cause or error
-            raise TiewiseError(f"{name}: a worker failed ({type(cause).__name__}: {_first_line(cause)}).") from None
+            raise TiewiseError(f"{name}: a worker failed ({type(cause).__name__}: {first_line(cause)}).") from None
         except failures.RayError as error:
             raise TiewiseError(
                 f"{name}: the worker died, and again in each of {RETRIES} more attempts ({type(error).__name__}). If "
@@ -287,10 +286,4 @@ def add_counts(n_judged: int, n_queries: int, *shards: ShardCounts) -> tuple[Sha
 @lru_cache(maxsize=1)
 def _fetch(reference: ObjectRef) -> ShardCounter:
     """The counter behind a reference, fetched once in the life of a worker."""
-    counter: ShardCounter = import_module("ray").get(reference)
-    return counter
-
-
-def _first_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else "no reason given"
+    return import_module("ray").get(reference)

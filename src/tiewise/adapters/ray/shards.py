@@ -373,7 +373,6 @@ def _is_file(path: Path) -> bool:
 
 
 def _refuse(error: OSError) -> NoReturn:
-    """Raise for an entry that cannot be read."""
     path = Path(os.fsdecode(error.filename))
     if path.is_symlink() and isinstance(error, FileNotFoundError):
         raise InputError(f"{path}: is a link to '{path.readlink()}', which does not exist. {ADVICE}") from None

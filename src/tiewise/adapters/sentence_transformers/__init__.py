@@ -20,7 +20,7 @@ sentence-transformers is imported when one of these names is first used.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tiewise import scoring
 from tiewise.adapters.sentence_transformers.evaluators import (
@@ -46,16 +46,6 @@ __all__ = [
     "TieAwareSparseNanoBEIREvaluator",
     "high_precision",
 ]
-
-if TYPE_CHECKING:  # made by __getattr__, from the library's classes
-    HighPrecisionCrossEncoder: Any
-    HighPrecisionSentenceTransformer: Any
-    TieAwareCrossEncoderNanoBEIREvaluator: Any
-    TieAwareInformationRetrievalEvaluator: Any
-    TieAwareNanoBEIREvaluator: Any
-    TieAwareRerankingEvaluator: Any
-    TieAwareSparseInformationRetrievalEvaluator: Any
-    TieAwareSparseNanoBEIREvaluator: Any
 
 logger = logging.getLogger(__name__)
 

@@ -221,8 +221,7 @@ class CrossEncoderView:
 
     @property
     def _head(self) -> Head:
-        head: Head = self.__dict__["_tiewise"]
-        return head
+        return self.__dict__["_tiewise"]
 
     def predict(self, *args: Any, convert_to_numpy: bool = True, convert_to_tensor: bool = False, **kwargs: Any) -> Any:
         """Like the CrossEncoder's method, with scores of the view's level and precision."""

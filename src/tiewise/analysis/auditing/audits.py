@@ -359,10 +359,7 @@ class Audit(Result):
 
     # -- their effect
     report: Annotated[Report | None, _REPORT_KEYS]
-    z_by_order: Annotated[
-        Mapping[str, Mapping[str, float]],
-        "z by order of ties and measure",
-    ]
+    z_by_order: Annotated[Mapping[str, Mapping[str, float]], "z by order of ties and measure"]
     effects: Annotated[
         tuple[Effect, ...],
         "of tie order on each measure: its size max(|bias|, 2 std), range, half the interval over queries",

@@ -174,14 +174,12 @@ class _OneAudit:
         return Section([*self.answer(), *rest], " · ".join(filter(None, (self.name, *counts))), audit.notes)
 
     def answer(self) -> list[Part]:
-        """The sentence, and what was found."""
         changes, qrels = "what that changes", spell_option("qrels", "FILE")
         sentence = self.audit.verdict.replace(f"{changes}.", f"{changes}: {qrels}.")
         table = Table((Column("name", ""), Column("value", "")), list(self.facts()))
         return [Paragraph(sentence, _style(self.audit)), table]
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        """What was found, in a few rows."""
         audit = self.audit
         if audit.reason is None:
             yield "scores", f"{GRIDS[audit.grid].label}, {audit.distinct:,} distinct"
@@ -228,7 +226,6 @@ class _OneAudit:
     # -- the rest -----------------------------------------------------------------------------------------------
 
     def details(self) -> Iterator[Part]:
-        """All that stands behind the sentence."""
         audit = self.audit
         yield audit.grid_evidence
         counts = {name: getattr(audit, name) for name in COUNTS}

@@ -197,9 +197,8 @@ class TieStatistics:
 
     def examples(self) -> tuple[TieExample, ...]:
         """The largest groups of tied documents, each with some of its documents."""
-        return tuple(
-            sorted(chain.from_iterable(part.examples for part in self.parts), key=lambda one: -one.size)[:MAX_EXAMPLES]
-        )
+        every = chain.from_iterable(part.examples for part in self.parts)
+        return tuple(sorted(every, key=lambda one: -one.size)[:MAX_EXAMPLES])
 
     def count_across(self, cutoffs: Sequence[int]) -> dict[int, int]:
         """By rank, how many lists have a tie between it and the next; without ranks at which all have ended."""

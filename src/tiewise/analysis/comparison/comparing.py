@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Number
 from os import PathLike
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from tiewise.analysis.comparison.result import Compared
 from tiewise.analysis.comparison.system import System, align
 from tiewise.analysis.comparison.tie_orders import Orders
 from tiewise.analysis.evaluating import report_of
 from tiewise.analysis.measuring import Evaluation, resolve_measures
-from tiewise.analysis.options import OptionNames, Options, takes_options
+from tiewise.analysis.options import OptionNames, Options, Unpack, takes_options
 from tiewise.analysis.significance import check_confidence
 from tiewise.analysis.simultaneous import TESTS, Test
 from tiewise.data.columns import by_name, identifier
@@ -27,10 +28,6 @@ from tiewise.metrics.catalogue import Judged
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import list_examples
-from tiewise.ties.counted import RunSource
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 #: One measure: each further one makes intervals wider and p-values larger.
 DEFAULT_MEASURES = ("nDCG@10",)
@@ -91,12 +88,11 @@ def compare(
     if baseline is not None and baseline not in named:
         raise InputError(f"The baseline '{baseline}' is not one of the systems: {list_examples(named, 5)}.")
     check_options(orders, test, confidence)
-    check_progress(progress)
+    report_progress = check_progress(progress)
     systems = []
     for done, system in enumerate(measure_systems(qrels, named, chosen, checked, counted=[Judged]), 1):
         systems.append(system)  # how much is judged is noted
-        if progress is not None:
-            progress(done, len(named))
+        report_progress(done, len(named))
     measured = [one for one in chosen if any(len(system.estimates[one]) for system in systems)]
     if not measured:
         raise InputError(f"No query is left to compare by {list_examples(chosen)}: see missing= and no_relevant=.")
@@ -120,7 +116,10 @@ def measure_systems(
 ) -> Iterator[System]:
     """Each run, counted and measured on the same judgments, and counted for some more measures."""
     judged = as_qrels(qrels)
-    sources = {name: _as_source(name, run) for name, run in runs.items()}
+    sources = {}
+    for name, run in runs.items():
+        with prefix_errors_of(name, run):
+            sources[name] = as_source(run)
     for name, source in sources.items():
         with prefix_errors(f"Run '{name}'"):
             check_not_swapped(qrels, runs[name], judged)
@@ -129,12 +128,9 @@ def measure_systems(
         yield system
 
 
-def _as_source(name: str, run: RunLike) -> RunSource:
-    """A run that can be counted; errors start with its name, or with the name of its file."""
-    if isinstance(run, (str, PathLike)):
-        return as_source(run)
-    with prefix_errors(f"Run '{name}'"):
-        return as_source(run)
+def prefix_errors_of(name: str, run: object) -> AbstractContextManager[None]:
+    """Start what errors say with the name of the run, unless they name its file."""
+    return nullcontext() if isinstance(run, (str, PathLike)) else prefix_errors(f"Run '{name}'")
 
 
 def check_options(orders: Any, test: Any, confidence: Any) -> None:

@@ -80,8 +80,7 @@ class PairComparison(Result):
 
     @property
     def _probabilities(self) -> Probabilities:
-        found: Probabilities = self._on_demand["probabilities"]
-        return found
+        return self._on_demand["probabilities"]
 
     @property
     def probability(self) -> float:
@@ -116,8 +115,7 @@ class PairComparison(Result):
     @property
     def tools(self) -> Rows:
         """What each tool prints for a and b, and the winner that it names."""
-        found: Rows = self._on_demand["tools"]
-        return found
+        return self._on_demand["tools"]
 
     @property
     def certain(self) -> bool:

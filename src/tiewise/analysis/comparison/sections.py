@@ -108,7 +108,6 @@ def _legend_of_pair(compared: Compared) -> str:
 
 
 def _rank_systems(compared: Compared, view: View) -> tuple[str, list[Part]]:
-    """Title and parts."""
     parts = list[Part]()
     for measure in compared.measures:
         parts.append(_ranking_table(compared, measure, view))

@@ -44,7 +44,7 @@ class System:
     def __init__(self, name: str, evaluation: Evaluation, report: Report):
         self.name, self.report, self._evaluation = name, report, evaluation
         self.estimates: Mapping[Measure, Estimates] = {measure: report.per_query(measure) for measure in report}
-        self._documents: dict[Measure, TiedDocuments] = {}
+        self.documents: dict[Measure, TiedDocuments] = {}  #: those of the tie groups that matter: see `find_documents`
 
     @property
     def oblivious(self) -> str | None:
@@ -87,11 +87,7 @@ class System:
             condensed = options.judged_only or measure.judged_only
             run = whole.judged_only(self._evaluation.qrels) if condensed else whole
             tied = self.tied(measure, queries)
-            self._documents[measure] = TiedDocuments(tied, run, across_queries=across_queries)
-
-    def documents(self, measure: Measure) -> TiedDocuments:
-        """All documents of the tie groups that matter to a measure."""
-        return self._documents[measure]
+            self.documents[measure] = TiedDocuments(tied, run, across_queries=across_queries)
 
     def constant(self, measure: Measure, kept: NDArray[np.bool_]) -> float:
         """The sum over queries without what these groups add."""
@@ -108,7 +104,7 @@ class System:
     @cached_method
     def sample_sums(self, measure: Measure, kept: NDArray[np.bool_], seed: int) -> Floats:
         """The sum over queries in random orders that are the same for all runs."""
-        return self.documents(measure).sample(self._samples, seed) + self.constant(measure, kept)
+        return self.documents[measure].sample(self._samples, seed) + self.constant(measure, kept)
 
     # -- judgments ----------------------------------------------------------------------------------------------
 
@@ -142,15 +138,15 @@ class System:
         counted = self._evaluation.counted
         if not all(counted.has(order, dtype) for order in TOOL_ORDERS for dtype in DTYPES):
             return {}
-        return {
+        printed = {
             row.tool: PrintedValue(row.value, self._has_same_definition(measure, row.tool))
             for row in self.report.select([measure]).oblivious_by_tool()
             if row.value is not None
-        } | self._in_orders(measure)
-
-    def _in_orders(self, measure: Measure) -> dict[str, PrintedValue]:
-        values = {order: self._evaluation.mean_in_order(measure, Rule(order)) for order in TOOL_ORDERS}
-        return {ORDER_NAMES[order]: PrintedValue(value, True) for order, value in values.items() if value is not None}
+        }
+        for order in TOOL_ORDERS:
+            if (value := self._evaluation.mean_in_order(measure, Rule(order))) is not None:
+                printed[ORDER_NAMES[order]] = PrintedValue(value, True)
+        return printed
 
     def _has_same_definition(self, measure: Measure, tool: str) -> bool:
         """Whether a tool's definition and queries give the same expectation as ours here."""
@@ -264,9 +260,5 @@ def align(systems: Sequence[System], measure: Measure) -> Aligned:
         for name in ("expected", "minimum", "maximum", "variance")
     }
     return Aligned(
-        measure,
-        tuple(estimates[0].queries),
-        kept,
-        methods=tuple(one.method for one in estimates),
-        **columns,
+        measure, tuple(estimates[0].queries), kept, methods=tuple(one.method for one in estimates), **columns
     )

@@ -142,7 +142,7 @@ def _in_one_order(
     independent orders. Queries that share documents in too many arrangements keep the sum of their own ranges. Both
     are bounds that no order may reach.
     """
-    documents = [system.documents(values.measure) for system in systems]
+    documents = [system.documents[values.measure] for system in systems]
     in_queries = link_groups(documents, across_queries=False)
     linked = link_groups(documents, across_queries=True) if across_queries else in_queries
     if in_queries is None or linked is None:
