@@ -7,7 +7,6 @@ what is found is consistent with them, and others that are as simple are named t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from itertools import combinations, product
 from typing import Any, NamedTuple
@@ -163,7 +162,7 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        numbers = replace(SHORT, digits=max(SHORT.digits, printed.digits))
+        numbers = SHORT._replace(digits=max(SHORT.digits, printed.digits))
         return f"{format_measured(value, numbers, is_count=self._measure.total)} ({name})"
 
     def describe_range(self) -> Iterator[str]:

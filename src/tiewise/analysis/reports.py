@@ -14,8 +14,6 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import describe_bounds
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.analysis.settings import Numbers, Settings
-from tiewise.analysis.tool_values import ToolTable, ToolValue
 from tiewise.caching import LazyMapping, cached_property
 from tiewise.data.source import Source
 from tiewise.errors import InputError, MeasureError
@@ -45,6 +43,7 @@ from tiewise.ties.orders import name_order
 if TYPE_CHECKING:
     from tiewise.analysis.report_tables import Reports
     from tiewise.analysis.rerun.bands import NoiseEffects
+    from tiewise.analysis.tool_values import ToolTable, ToolValue
     from tiewise.results.model import Section, Table
 
 #: From here on, an order is so far from random that it may depend on the labels.
@@ -464,6 +463,8 @@ class Report(Result, Mapping[Measure, Estimate]):
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
+        from tiewise.analysis.tool_values import ToolTable
+
         if not self._knows_tools:
             raise InputError(
                 "Tie groups and arrays do not hold the scores and ids that other tools would read. Evaluate the run "
@@ -478,6 +479,9 @@ class Report(Result, Mapping[Measure, Estimate]):
         return all(self._evaluation.knows(rule) for rule in rules if rule.order)
 
     def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
+        from tiewise.analysis.settings import Numbers, Settings
+        from tiewise.analysis.tool_values import ToolValue
+
         rule = tool.rule(measure)
         if rule is None:
             return None

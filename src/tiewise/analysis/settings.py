@@ -7,8 +7,8 @@ and `Settings.steps` turns them one at a time, in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +28,7 @@ from tiewise.ties.orders import arrange_ties
 EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The conventions behind a number. `switches` names those in which two of them differ."""
 
     measure: Measure
@@ -70,7 +69,7 @@ class Settings:
         if self.missing == "skip":
             kept &= evaluation.ties.present
         if self.no_relevant == "skip":  # none in the judgments, retrieved or not
-            grouped = evaluation.read_by(self.measure, replace(self.rule, retrieved_only=False))
+            grouped = evaluation.read_by(self.measure, self.rule._replace(retrieved_only=False))
             kept &= grouped.judged(self.measure.relevant(grouped.ties.qrels.label)) > 0
         return kept
 
@@ -81,8 +80,8 @@ class Settings:
     def turn(self, switch: str, position: Any) -> Settings:
         """The same with one switch in another position."""
         if switch in FIELDS:
-            return replace(self, **{switch: position})
-        return replace(self, measure=self.measure(**{switch: position}))
+            return self._replace(**{switch: position})
+        return self._replace(measure=self.measure(**{switch: position}))
 
     def steps(self, other: Settings) -> Iterator[tuple[str, Settings]]:
         """From here to other settings, one switch at a time, in the fixed order of `SWITCHES`."""
@@ -94,7 +93,7 @@ class Settings:
         assert now == other
 
 
-FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
+FIELDS = frozenset(Settings._fields) - {"measure"}
 
 #: The switches in the order in which they are turned, and what they are called: first which documents and queries
 #: count, then what they are worth, then their order. Other parameters of a measure come last, under their own names.
@@ -160,7 +159,7 @@ class Numbers:
 
     def _compute_of_rows(self, settings: Settings) -> float | None:
         """The number of lists that are ranked anew or cut first, as by trec_eval -M -J; None if ties leave it open."""
-        evaluation = self._evaluation(replace(settings, depth=None))
+        evaluation = self._evaluation(settings._replace(depth=None))
         if (source := evaluation.readable) is None:
             raise InputError("Tie groups hold counts, not rows. Give the run itself.")
         rows = source.rows()
@@ -174,8 +173,8 @@ class Numbers:
             rows = arrange_ties(rows, settings.order, seed=0)
             assert rows.rank is not None
             rows = rows.take(np.flatnonzero(rows.rank <= settings.depth))
-        read = replace(
-            settings, depth=None, ranked_by="score", score_dtype="float64", drop_self=False
+        read = settings._replace(
+            depth=None, ranked_by="score", score_dtype="float64", drop_self=False
         )  # it is so already
         return Numbers.of_edited(evaluation.qrels, rows).value(read)
 

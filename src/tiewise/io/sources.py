@@ -21,7 +21,6 @@ from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, find_name, swapped_message
 from tiewise.errors import InputError, prefix_errors
-from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
@@ -56,6 +55,8 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
         if isinstance(run, dict) and all(issubclass(kind, Mapping) for kind in set(map(type, run.values()))):
             return DictRun(run, module)
         if hasattr(run, "__arrow_c_stream__"):
+            from tiewise.io.arrow_run import ArrowRun
+
             run = _as_plain_frame(run)
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
@@ -72,6 +73,8 @@ def _file_source(path: str, format: str | None) -> RunSource:
         if family == "lines":
             return FileRun(path, format, stream)
     if family == "parquet" and not stream.compressed:
+        from tiewise.io.arrow_run import ArrowRun
+
         with prefix_errors(path):
             table = ArrowRun.of_parquet(path)
         if table is not None:

@@ -226,7 +226,7 @@ def find_not_utf8(block: Any) -> list[tuple[str, bytes, int]]:
 # -- problems ---------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Problems:
     """The problems of a file, each with its line. Reading stops after `MAX_PROBLEMS`."""
 
