@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -316,7 +317,7 @@ class Report(Result, Mapping[Measure, Estimate]):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
-        reached = np.logical_or.reduce([self._evaluation.reaches_last_group(measure) for measure in self.measures])
+        reached = reduce(or_, map(self._evaluation.reaches_last_group, self.measures))
         bounds = describe_bounds({str(one): {"": cut} for one, cut in self._open_bounds.items()}, self.without_bounds)
         return cut_lists_note(f"° {np.count_nonzero(reached):,} of {count_noun(retrieved, 'list')}", bounds)
 

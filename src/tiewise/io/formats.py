@@ -279,7 +279,8 @@ def _find_layout(
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:
     """Whether a line is one of TREC's between blanks, or has the three columns of judgments."""
-    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in (*SEPARATORS[:-1], *QUOTED)):
+    marks = [mark for mark in (*SEPARATORS[:-1], *QUOTED) if mark[-1].encode() in line]
+    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in marks):
         return False
     if cls is Qrels:
         return len(words) in (3, 4, 6) and line.count(b",") < 2
