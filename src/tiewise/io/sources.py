@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -29,11 +29,13 @@ from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.rankings import as_table, rows_of_columns, table_of_batch
 from tiewise.io.reading import read_run, read_table
 from tiewise.io.search_responses import is_id
-from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import arrange_ties
+
+if TYPE_CHECKING:
+    from tiewise.io.types import QrelsLike, RunLike
 
 MAX_LABEL = 10  # labels above it are rare
 MAX_FRACTIONS = 101  # the labels 0, .01 ... 1
