@@ -204,6 +204,11 @@ def test_shared_orders_equal_per_query_orders_without_common_documents():
         assert (pairs[0].to_dict() == pairs[1].to_dict()) is same
 
 
+def test_systems_called_as_their_columns_are_named_once():
+    run = {"q": {"d": 1.0, "e": 0.5}}
+    assert tw.compare({"q": {"d": 1}}, {"A": run, "B": run}, "RR").to_text().startswith("RR · A against B · 1 query")
+
+
 def test_unknown_orders_name_all_three():
     with pytest.raises(tw.InputError, match="Use 'independent', 'per-query' or 'shared'"):
         compared(TWO, LEVEL, A_FIRST, "RR", orders="global")

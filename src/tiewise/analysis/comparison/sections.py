@@ -57,7 +57,13 @@ def pair_section(pair: PairComparison, view: View) -> Section:
     """Two systems in one measure."""
     numbers = view.numbers if view.digits is not None else SHORT
     columns = _MEASURE | _difference_columns(format_level(pair.confidence), numbers) | _pair_columns(numbers)
-    return Section([Table.of_rows(columns, [pair], view), pair.verdict], f"{pair.a} (A) against {pair.b} (B)")
+    return Section([Table.of_rows(columns, [pair], view), pair.verdict], _name_pair(pair))
+
+
+def _name_pair(pair: PairComparison) -> str:
+    """Which system is called A and which B in the columns."""
+    named = ((pair.a, "A"), (pair.b, "B"))
+    return " against ".join(name if name == letter else f"{name} ({letter})" for name, letter in named)
 
 
 def comparison_section(compared: Compared, view: View) -> Section:
@@ -87,7 +93,7 @@ def _compare_two(compared: Compared, view: View) -> tuple[str, list[Part]]:
     if len(pairs) > 1:
         columns = _MEASURE | columns
     measure = f"{pairs[0].measure} · " if len(pairs) == 1 else ""
-    title = f"{measure}{pairs[0].a} (A) against {pairs[0].b} (B) · {_queries(compared)}"
+    title = f"{measure}{_name_pair(pairs[0])} · {_queries(compared)}"
     return title, [Table.of_rows(columns, pairs, view), *(pair.verdict for pair in pairs)]
 
 
