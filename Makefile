@@ -48,8 +48,8 @@ test-least:
 		tests/test_io_errors.py tests/test_evaluation.py tests/test_cli.py tests/test_tensors.py tests/test_figures.py
 
 lint: $(VENV)/.dev
-	$(BIN)/ruff check src tests fuzz benchmarks experiments scripts recipes
-	$(BIN)/ruff format --check src tests fuzz benchmarks experiments scripts recipes
+	$(BIN)/ruff check src tests examples fuzz benchmarks experiments scripts recipes
+	$(BIN)/ruff format --check src tests examples fuzz benchmarks experiments scripts recipes
 
 types: $(VENV)/.dev
 	$(BIN)/mypy

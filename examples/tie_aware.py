@@ -110,7 +110,7 @@ def ndcg(
     ideal = np.sort(np.concatenate((lst.best, np.maximum(np.asarray(unretrieved, dtype=float), 0))))[::-1]
     ideal = ideal if k is None else ideal[:k]
     weights = 1 / np.log2(np.arange(max(len(lst.best), len(ideal))) + 2)
-    return lst.weighted(weights, ideal @ weights[: len(ideal)])
+    return lst.weighted(weights, float(ideal @ weights[: len(ideal)]))
 
 
 def reciprocal_rank(scores: Sequence[float], labels: Sequence[float], k: int | None = None) -> Estimate:
@@ -125,7 +125,8 @@ def reciprocal_rank(scores: Sequence[float], labels: Sequence[float], k: int | N
     survival = np.cumprod(np.append(1.0, (size - r - t[:-1]) / (size - t[:-1])))  # π_t (20), without binomials
     ranks = above + 1 + t  # (19)
     values = np.where(ranks <= lst.cutoff, 1 / ranks, 0.0)
-    return Estimate(float(values @ (survival * r / (size - t))), float(values[-1]), float(values[0]))
+    chance = survival * r / (size - t)  # π_t · λ_t (21)
+    return Estimate(float(values @ chance), float(values[-1]), float(values[0]))
 
 
 def average_precision(
@@ -134,11 +135,11 @@ def average_precision(
     """Precision at each relevant document of the first k, over N+ (23–25)."""
     lst = _List.of(scores, labels, k).binary()
     relevant = lst.group_sums()
-    slope = (relevant - 1) / np.maximum(lst.sizes - 1, 1)
-    ranks = np.arange(1, len(lst.best) + 1)
-    seen = np.repeat(np.cumsum(relevant) - relevant - slope * lst.starts, lst.sizes)
-    seen += 1 + (ranks - 1) * np.repeat(slope, lst.sizes)  # A_{n,t} (23), if the document at this rank is relevant
-    share = np.repeat(relevant / lst.sizes, lst.sizes)
+    group = np.repeat(np.arange(len(lst.sizes)), lst.sizes)
+    r, size, above = relevant[group], lst.sizes[group], (np.cumsum(relevant) - relevant)[group]  # above: R_{n-1}
+    ranks = np.arange(1, len(lst.best) + 1)  # D_{n,t} (24)
+    t = ranks - 1 - lst.starts[group]
+    seen = above + 1 + t * (r - 1) / np.maximum(size - 1, 1)  # A_{n,t} (23), if the document at this rank is relevant
     within, n_relevant = ranks <= lst.cutoff, _n_relevant(lst, unretrieved)
-    terms = (share * seen, *(order * np.cumsum(order) for order in (lst.worst, lst.best)))
+    terms = (r / size * seen, *(order * np.cumsum(order) for order in (lst.worst, lst.best)))
     return Estimate(*(_ratio((term / ranks) @ within, n_relevant) for term in terms))

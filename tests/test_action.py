@@ -72,17 +72,19 @@ def test_a_condition_fails_the_job_after_everything_is_written(folder: Path, gat
     assert done.returncode == 3 and "check failed" in done.stderr
     assert "nDCG@10" in summary and (folder / "tiewise.html").exists()
     failed = [line for line in done.stderr.splitlines() if "check failed" in line]
-    assert [line for line in summary.splitlines() if "check failed" in line] == [
-        f"`{line.removeprefix('tiewise: ')}`" for line in failed
-    ]
+    assert "\n".join(f"    {line.removeprefix('tiewise: ')}" for line in failed) + "\n\n" in summary  # a block of code
 
 
 def test_options_and_bad_input(folder: Path) -> None:
-    done, summary = run_step(folder, qrels="qrels.txt", runs="new.trec", options="-l 2 --complete", measures="P@1 RR")
-    assert done.returncode == 0 and "P(rel=2)@1" in summary and "RR(rel=2)" in summary
+    done, summary = run_step(
+        folder, qrels="qrels.txt", runs="new.trec", options="-l 2\n--complete\n", measures="P@1 RR"
+    )
+    assert done.returncode == 0 and "P(rel=2)@1" in summary and "RR(rel=2)" in summary and "°" not in summary
     missing, summary = run_step(folder, qrels="none.txt", runs="$(touch broken)", page="none.html")
     assert missing.returncode == 2 and "none.txt" in missing.stderr
     assert not (folder / "none.html").exists() and not (folder / "broken").exists()
+    option, _ = run_step(folder, qrels="qrels.txt", runs="--help")
+    assert option.returncode == 2 and "--help: there is no such file" in option.stderr
 
 
 def test_the_workflow_of_the_documentation(tmp_path: Path) -> None:

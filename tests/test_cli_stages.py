@@ -253,11 +253,11 @@ def test_the_sentence_names_the_cheapest_that_is_near_the_highest(tiewise, folde
         lines = (f"q Q0 d{doc} 1 {100 - place} t\n" for place, doc in enumerate(docs))
         (folder / f"{name}.trec").write_text("".join(lines))
     assert said("--depths", "5,10,20,40") == (
-        "good at depth 20 passes on RBR .988, within .05 of the highest, 1.000: good at depth 40."
+        "good at depth 20 has RBR .988, within .05 of the highest, 1.000: good at depth 40."
     )
-    assert said("--depths", "5,10") == "good at depth 10 passes on RBR .893, the highest."
+    assert said("--depths", "5,10") == "good at depth 10 has RBR .893, the highest."
     (folder / "dear.txt").write_text("good 100\nbad 1\nrerank 1\n")
-    cheapest = "bad at depth 60 (cost 61.00) passes on RBR 1.000, the highest."
+    cheapest = "bad at depth 60 (cost 61.00) has RBR 1.000, the highest."
     assert said("--depths", "60", "--cost", "dear.txt") == cheapest
 
 

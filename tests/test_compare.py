@@ -894,7 +894,7 @@ def test_lists_that_may_be_cut_are_in_the_verdict_and_the_note():
     assert pair.certain and pair.may_be_cut and (pair.a_cut, pair.b_cut) == ((1.0, 1.0), (0.0, 1.0))
     assert "A scores higher than B in R@3 in every order of the documents listed (+.5000)" in pair.verdict
     assert not pair.open_by_cuts  # B can have the same value at best
-    assert "R@3 .000 – 1.000. If they were not, add complete=True." in found.notes[0]
+    assert "R@3 .000 – 1.000. If none was cut, add complete=True." in found.notes[0]
     above = found.pair("A", "B", "P@1")
     assert not above.may_be_cut and "in every order of ties" in above.verdict
     whole = tw.compare(judged, runs, "R@3", complete=True).pair("A", "B")

@@ -299,7 +299,7 @@ def test_queries_without_a_relevant_document_are_counted_for_each_measure():
     qrels, run = {"q": {"a": 0.5}, "p": {"a": 1}}, {"q": {"a": 1.0}, "p": {"a": 1.0}}
     report = evaluate(qrels, run, ["nDCG@5", "P@5", "Judged@5"], no_relevant="skip")
     assert [len(report.per_query(m)) for m in report.measures] == [2, 1, 1]
-    assert "1 query is without a relevant document for P@5, Judged@5 and left out." in report.notes
+    assert "1 query has no relevant document for P@5, Judged@5: left out." in report.notes
 
 
 def test_a_dictionary_that_changes_after_it_was_evaluated():

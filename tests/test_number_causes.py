@@ -467,7 +467,7 @@ def test_notes_on_two_runs() -> None:
         ("documents in run only", 0.5),
         ("documents in other only", -0.667),
     ]
-    assert found.notes[0] == "Of run and other together: documents −.1667."
+    assert found.notes[0] == "Added up: documents in run only and in other only −.1667."
     self = tw.why(qrels, run, "RR", other={q: docs | {q: 0.99} for q, docs in run.items()})
     assert self.notes[0] == "Documents with their query's id: in 0 lists of run, in 2 lists of other."
 

@@ -47,6 +47,16 @@ def test_results_can_be_pickled_and_copied(way):
 
 
 @pytest.mark.parametrize("way", WAYS)
+def test_a_std_that_nobody_looked_at_travels(way):
+    x, y = "a (b c) d", "(a b) c e"
+    for result in (tw.rbo(x, y), tw.rbo(x, y, ties="w"), tw.rba(x, y, phi=0.8), tw.rbr("(a b)", y, phi=0.8, depth=1)):
+        travelled = WAYS[way](result.lower)
+        assert travelled == result.lower and travelled.std == result.lower.std
+        assert travelled.to_dict() == result.lower.to_dict()
+        assert list(result.lower.to_dict()) == list(tw.Estimate().to_dict())  # in the same order
+
+
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", ["dictionary", "columns", "file", "parquet"])
 def test_a_report_that_travelled_answers_all_that_it_did(tmp_path, way, kind):
     run = RUN

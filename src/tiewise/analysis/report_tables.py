@@ -98,15 +98,14 @@ class Reports(Result, dict[str, Report]):
         if not found:
             knows_ties = all(report._tally.tied_rows is not None for report in self.values())
             return "No order of ties changes a digit shown." if knows_ties else ""
-        most = max(found, key=lambda key: _share_of_interval(found[key]))
-        if _share_of_interval(found[most]) < 1:  # then the first measure that ties move
-            first = next(measure for measure in self.measures if any(one == measure for _, one in found))
-            most = max((key for key in found if key[1] == first), key=lambda key: _share_of_interval(found[key]))
-        (name, measure), mean = most, found[most]
+        (name, measure), mean = max(found.items(), key=lambda one: _share_of_interval(one[1]))
+        is_small = _share_of_interval(mean) < 1
+        if is_small and len(self) * len(self.measures) > 1:
+            return "Ties move no value as much as other queries would: report the values."
         moved = f"Ties move {name if len(self) > 1 else measure}"
         what = f"{measure} " if len(self) > 1 and len(self.measures) > 1 else ""
         value = f"report {what}{numbers.number(mean.expected)}"
-        if _share_of_interval(mean) < 1:
+        if is_small:
             return f"{moved} less than other queries would: {value}."
         ends = f"{value} and its range, {numbers.number(mean.minimum)} to {numbers.number(mean.maximum)}"
         return f"{moved}{' at least as much as other queries would' if mean.half_width else ''}: {ends}."

@@ -357,7 +357,8 @@ class Report(Result, Mapping[Measure, Estimate]):
             some = [str(m) for m, n in without.items() if n == number]
             whom = f" for {', '.join(some)}" if len(some) < len(self.measures) else ""
             how = "left out" if self._options.no_relevant == "skip" else "counted with the rest"
-            notes.append(f"{_queries(number)} without a relevant document{whom} and {how}.")
+            have = count_noun(number, "query has", "queries have")
+            notes.append(f"{have} no relevant document{whom}: {how}.")
         for measure in self.measures:
             undefined = int(np.count_nonzero(self._evaluation.kept(measure))) - len(self._estimates[measure])
             if undefined:

@@ -90,12 +90,13 @@ def explain_runs(
 def _describe_cancelling(causes: Sequence[Cause]) -> Iterator[str]:
     """The sums of causes in one run and in the other, where one hides a good part of the other."""
     size, sums = {one.cause: one.contribution for one in causes}, []
-    for what in ("queries in {} only", "documents in {} only", "ties of {}"):
-        one, two = (size.get(what.format(name), 0.0) for name in RUNS)
+    for what, where in (("queries", "in {} only"), ("documents", "in {} only"), ("ties", "of {}")):
+        both = [where.format(name) for name in RUNS]
+        one, two = (size.get(f"{what} {there}", 0.0) for there in both)
         if one * two < 0 and min(abs(one), abs(two)) > max(abs(one), abs(two)) / 4:
-            sums.append(f"{what.split()[0]} {SHORT.signed(one + two, tiny='≈0')}")
+            sums.append(f"{what} {' and '.join(both)} {SHORT.signed(one + two, tiny='≈0')}")
     if sums:
-        yield f"Of run and other together: {', '.join(sums)}."
+        yield f"Added up: {', '.join(sums)}."
 
 
 def _describe_self(given: Sequence[Evaluation]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from tiewise.caching import cached_property
 from tiewise.cli.progress import progress
 from tiewise.data.judgments import Kind, Qrels
 from tiewise.data.runs import Run
-from tiewise.errors import CutWarning, InputError, TiewiseWarning
+from tiewise.errors import CutWarning, InputError, MeasureError, TiewiseWarning
 from tiewise.io import as_qrels, as_source, read_qrels, read_run
 from tiewise.io.compression import is_pattern
 from tiewise.io.reading import column_format
@@ -41,6 +41,8 @@ class Inputs:
     @cached_property
     def files(self) -> dict[str, Path]:
         """The paths of the runs by name: see `name_runs`. What a shell's <(…) writes is named after its tag."""
+        for path in self.runs:
+            _refuse_measure(path)
         names = name_runs(self.runs, self.names)
         if not self.names:
             names = [self._tag(path) or name for path, name in zip(self.runs, names, strict=True)]
@@ -84,6 +86,15 @@ class Inputs:
     def open_run(self, path: Path) -> RunSource:
         """One of the runs, read when it is needed."""
         return as_source(self._piped.get(path, path), format=self.run_format)
+
+
+def _refuse_measure(path: Path) -> None:
+    """A second word after -m is read as a run: say so if it is a measure, and no file."""
+    from tiewise.metrics.names import parse_all
+
+    with suppress(MeasureError):
+        if not path.exists() and parse_all(str(path)):
+            raise InputError(f"{path}: there is no such file. If it is a measure, give it after -m too: -m {path}.")
 
 
 def _is_pipe(path: Path) -> bool:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, fields, replace
-from functools import partial
+from functools import cache, partial
 from itertools import compress
 from math import exp, inf, isfinite, isnan
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ from tiewise.results.view import View
 from tiewise.results.wording import count_noun
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from tiewise.metrics.noise import Noise, Rerun
     from tiewise.results.model import Section, Table
 
@@ -110,6 +112,14 @@ class OverQueries(NamedTuple):
         return max(low, self.limits[0]), min(high, self.limits[1])
 
 
+class _DeferredStd:
+    """The default of `Estimate.std`: None, or computed when it is looked at, if it was deferred."""
+
+    def __get__(self, estimate: Estimate | None, owner: type | None = None) -> float | None:
+        found: float | None = None if estimate is None else vars(estimate)["_compute_std"]()
+        return found
+
+
 @dataclass(frozen=True, repr=False)
 class Estimate(Result):
     """What a measure is worth when tied documents may stand in any order. A field that does not apply is None.
@@ -123,7 +133,7 @@ class Estimate(Result):
     expected: float | None = None  #: the mean over all orders: the value under a random order, not "the true one"
     minimum: float | None = None  #: the lowest value that an order can give
     maximum: float | None = None  #: the highest
-    std: float | None = None  #: the standard deviation over all orders
+    std: float | None = cast(Any, _DeferredStd())  #: the standard deviation over all orders
     oblivious: float | None = None  #: the value that one fixed order gives, as a tie-oblivious tool prints it
     residual: float | None = None  #: what the unjudged and the unseen could still add
     cut: tuple[float, float] | None = None  #: bounds on `expected` if lists were cut inside a tie group
@@ -183,12 +193,21 @@ class Estimate(Result):
         """Whether the order of ties can change the value at all."""
         return bool(self.range)
 
+    def _defer_std(self, compute: Callable[[], float | None]) -> Self:
+        """This estimate, whose `std` takes long: it is computed when it is first looked at."""
+        del vars(self)["std"]
+        vars(self)["_compute_std"] = cache(compute)
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self if "std" in vars(self) else replace(self)).copy()
+
     def __float__(self) -> float:
         raise TypeError("An Estimate is not one number. Take .expected, or .oblivious for what a tool prints.")
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, with `ci`, `range`, `bias` and `z`; None where one does not apply."""
-        plain, ci = vars(self).copy(), self.ci
+        plain, ci = self.__getstate__(), self.ci
         del plain["measure"], plain["_over_queries"]
         plain["ci"] = None if ci is None else list(ci)
         plain["cut"] = None if self.cut is None else list(self.cut)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any, cast
@@ -90,8 +90,9 @@ def collect_content(
         how: dict[str, Any] = {"orders": orders, "test": test, "confidence": confidence, "seed": seed, **options}
         compared = compare(judged, sources, chosen[0], **how) if len(named) > 1 else None
         pairs = _pairs_by_run(compared, chosen[0])
-        audits = {
-            name: audit(
+        audits = {}
+        for name, source in sources.items():
+            found = audit(
                 source,
                 qrels=judged,
                 measures=chosen,
@@ -101,8 +102,7 @@ def collect_content(
                 missing=checked.missing,
                 **edits,
             )
-            for name, source in sources.items()
-        }
+            audits[name] = replace(found, report=reports[name])  # two for each run would take memory
     return PageContent(
         all_qrels, judged, sources, tuple(chosen), reports, audits, compared, tuple(families), table, seed
     )

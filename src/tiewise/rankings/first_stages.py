@@ -338,7 +338,7 @@ class Stages(Result):
         highest, most = max(found, key=lambda one: (one[1], -one[0].price))
         chosen, value = min((one for one in found if one[1] >= most - NEAR), key=lambda one: (one[0].price, -one[1]))
         where = f"phi={phi:g}: " if len(self.phis) > 1 else ""
-        text = f"{where}{self._describe(chosen)} passes on RBR {numbers.number(value)}"
+        text = f"{where}{self._describe(chosen)} has RBR {numbers.number(value)}"
         if chosen.price == highest.price:
             return f"{text}, the highest."
         return (

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -65,7 +65,7 @@ def rbo(
     RBO 0.9550
     """
     pairs, phi = pair_rankings(x, y), check_phi(either_phi(phi, p, 0.9))
-    return make_bounds("RBO", compute_rbo(pairs, phi, ties), _variance(pairs, phi) if ties == "average" else {})
+    return make_bounds("RBO", compute_rbo(pairs, phi, ties), partial(_variances, pairs, phi, ties))
 
 
 def compute_rbo(pairs: PairGroups, phi: float, ties: str = "average", extremes: bool = True) -> Parts:
@@ -120,11 +120,13 @@ def sum_unseen(table: WeightTable, s: Codes, n: Codes) -> Floats:
     return np.maximum(total, 0.0)
 
 
-def _variance(pairs: PairGroups, phi: float) -> dict[str, float | None]:
+def _variances(pairs: PairGroups, phi: float, ties: str) -> dict[str, float | None]:
     """The variance of each part of RBO over the tie orders of one pair.
 
     All are sums over common items; if the lengths differ, RBO_EXT also counts those that have both ranks up to s.
     """
+    if ties != "average":
+        return {}
     table = weight_table(phi, int(pairs.n_union.max()))
     s, n = np.sort(pairs.length[:, 0])
     values = [table.tail]
@@ -248,10 +250,11 @@ def med_rbp(
     chosen = as_weights(RBP.p if phi is None and weights is None else phi, weights)
     pairs = pair_rankings(x, y)
     weight = chosen.at(np.arange(1, int(pairs.length.max()) + 1))
-    (variance,) = sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])
+    variance = cache(lambda: sum_variance(pairs, lambda i, k: weight[np.maximum(i, k)])[0])
     parts = compute_med(pairs, chosen)
     value, lower, upper = (make_estimate("MED-RBP", part[:, 0], variance) for part in parts.values())
-    return MED(value.expected, value.minimum, value.maximum, value.std, measure="MED-RBP", lower=lower, upper=upper)
+    found = MED(value.expected, value.minimum, value.maximum, measure="MED-RBP", lower=lower, upper=upper)
+    return found._defer_std(lambda: value.std)
 
 
 def compute_med(pairs: PairGroups, weights: Weights, extremes: bool = True) -> Parts:
@@ -305,9 +308,7 @@ def rba(
     RBA from 0.9714 to 0.9714
     """
     pairs, chosen = pair_rankings(x, y), as_weights(either_phi(phi, p), weights)
-    return make_bounds(
-        "RBA", compute_rba(pairs, chosen, ties), _alignment_variance(pairs, chosen) if ties == "average" else {}
-    )
+    return make_bounds("RBA", compute_rba(pairs, chosen, ties), partial(_alignment_variances, pairs, chosen, ties))
 
 
 def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extremes: bool = True) -> Parts:
@@ -332,8 +333,10 @@ def compute_rba(pairs: PairGroups, weights: Weights, ties: str = "average", extr
     return {"lower": over_orders(lower), "upper": over_orders(upper)}
 
 
-def _alignment_variance(pairs: PairGroups, weights: Weights) -> dict[str, float | None]:
+def _alignment_variances(pairs: PairGroups, weights: Weights, ties: str) -> dict[str, float | None]:
     """The variance over the tie orders of one pair; of the upper bound only if unmatched items add a constant."""
+    if ties != "average":
+        return {}
     root = weights.at(np.arange(1, int(pairs.length.max()) + 1), power=0.5)
     (lower,) = sum_variance(pairs, lambda i, k: root[i] * root[k])
     is_constant = all((groups.unmatched == groups.size).all() for groups in map(pairs.unmatched, (0, 1)))

@@ -13,6 +13,7 @@ depth splits a tie group, the items of the group are in the set with a probabili
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from math import inf
 from numbers import Real
 from typing import Any
@@ -118,7 +119,7 @@ def rbr(
     items = [[item] for item in dict.fromkeys(observed)] if is_set else observed  # an item may be a tuple
     pairs, chosen = pair_rankings(items, reference), as_weights(either_phi(phi, p), weights)
     parts = compute_rbr(pairs, chosen, depth)
-    return make_bounds("RBR", parts, _variance(pairs, chosen, depth))
+    return make_bounds("RBR", parts, partial(_variances, pairs, chosen, depth))
 
 
 def compute_rbr(pairs: PairGroups, weights: Weights, depth: int | None = None, extremes: bool = True) -> Parts:
@@ -164,7 +165,7 @@ def _expected_residual(pairs: PairGroups, weights: Weights, depth: int | None) -
     return residual
 
 
-def _variance(pairs: PairGroups, weights: Weights, depth: int | None) -> dict[str, float | None]:
+def _variances(pairs: PairGroups, weights: Weights, depth: int | None) -> dict[str, float | None]:
     """The variance over the tie orders of one pair; of the upper bound only if the set is certain."""
     weight = weights.at(_ranks(pairs))
     (lower,) = sum_variance(pairs, lambda i, k: weight[k] * (i < (np.inf if depth is None else depth)))

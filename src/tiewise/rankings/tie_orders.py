@@ -8,6 +8,7 @@ larger of the two ranks alone, and their means have a closed form.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,20 +37,26 @@ def over_orders(values: Sequence[Floats] | Floats, extremes: bool = True) -> Flo
     return np.array([np.minimum(np.maximum(values[0], low), high), low, high])
 
 
-def make_estimate(measure: str, statistics: Floats, variance: float | None = None) -> Estimate:
-    """The Estimate of one pair from its statistics, (3,)."""
+def make_estimate(measure: str, statistics: Floats, variance: Callable[[], float | None] | None = None) -> Estimate:
+    """The Estimate of one pair from its statistics, (3,), and the variance, which is computed when it is needed."""
+
+    def std() -> float | None:
+        found = None if variance is None else variance()
+        return None if found is None else float(np.sqrt(max(found, 0.0)))
+
     expected, minimum, maximum = map(float, statistics)
-    std = None if variance is None else float(np.sqrt(max(variance, 0.0)))
-    return Estimate(expected, minimum, maximum, std, measure=measure)
+    estimate = Estimate(expected, minimum, maximum, measure=measure)
+    return estimate if variance is None else estimate._defer_std(std)
 
 
-def make_bounds(measure: str, parts: Parts, variance: Mapping[str, float | None] = {}) -> Bounds:
+def make_bounds(measure: str, parts: Parts, variances: Callable[[], Mapping[str, float | None]] = dict) -> Bounds:
     """The Bounds of one pair. A part that it does not have, or that is not defined, is None."""
-    found = {
-        name: make_estimate(measure, column[:, 0], variance.get(name))
-        for name, column in parts.items()
-        if not np.isnan(column[0, 0])
-    }
+    variance_of = cache(variances)
+
+    def make(name: str, statistics: Floats) -> Estimate:
+        return make_estimate(measure, statistics, lambda: variance_of().get(name))
+
+    found = {name: make(name, column[:, 0]) for name, column in parts.items() if not np.isnan(column[0, 0])}
     return Bounds(found["lower"], found.get("upper"), found.get("extrapolated"), measure=measure)
 
 

@@ -7,6 +7,7 @@ A value that does not apply is an empty cell, or null.
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, groupby, repeat
@@ -14,6 +15,7 @@ from types import NoneType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.results.base import Result
 from tiewise.results.model import BLOCK_ROWS, Block, Table
@@ -27,12 +29,13 @@ def render_tsv(table: Table, digits: int | None = None) -> Iterator[str]:
     """
     # TSV has no quotes: characters that would end a cell are written as in JSON and MySQL
     escapes = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+    has_escape = re.compile(r"[\\\t\n\r]").search
 
-    def write(value: Any) -> str:
-        return _text(value, digits).translate(escapes)
+    def write(values: Sequence[Any]) -> list[str]:
+        texts = [_text(value, digits) for value in values]
+        return [text.translate(escapes) for text in texts] if has_escape("".join(texts)) else texts
 
-    yield "\t".join(write(column.name) for column in table.columns) + "\n"
-    for block in table.blocks():
+    for block in chain([_name_row(table)], table.blocks()):
         ends = [*["\t"] * (len(block.columns) - 1), "\n"]
         yield _join(chain(*zip(_texts(block, write), ends, strict=True)), block.n_rows)
 
@@ -45,12 +48,11 @@ def render_csv(table: Table, digits: int | None = None) -> Iterator[str]:
     """
     import csv
 
-    def write(value: Any) -> str:
-        cell = _text(value, digits)
-        return f"'{cell}" if _is_formula(cell) else cell
+    def write(values: Sequence[Any]) -> list[str]:
+        cells = [_text(value, digits) for value in values]
+        return [f"'{cell}" if _is_formula(cell) else cell for cell in cells]
 
-    names = Block(1, [column.name for column in table.columns])
-    for block in chain([names], table.blocks()):
+    for block in chain([_name_row(table)], table.blocks()):
         out, texts = io.StringIO(), _texts(block, write)
         columns = (repeat(text, block.n_rows) if isinstance(text, str) else text for text in texts)
         csv.writer(out, lineterminator="\n").writerows(zip(*columns, strict=True))
@@ -74,8 +76,8 @@ def render_json_lines(table: Table, digits: int | None = None) -> Iterator[str]:
 
     encode = json.JSONEncoder(ensure_ascii=False).encode
 
-    def write(value: Any) -> str:
-        return encode(round_floats(value, digits))
+    def write(values: Sequence[Any]) -> list[str]:
+        return [encode(round_floats(value, digits)) for value in values]
 
     names = [f"{', ' if place else '{'}{encode(column.name)}: " for place, column in enumerate(table.columns)]
     for block in table.blocks():
@@ -160,30 +162,43 @@ def round_floats(value: Any, digits: int | None) -> Any:
 
 
 def _text(value: Any, digits: int | None) -> str:
-    if value is None:
-        return ""
+    if isinstance(value, str):
+        return value
     if isinstance(value, float):
         return repr(value) if digits is None else f"{value:.{digits}f}"
-    return str(value)
+    return "" if value is None else str(value)
 
 
-def _texts(block: Block, write: Callable[[Any], str]) -> list[str | Sequence[str]]:
+def _name_row(table: Table) -> Block:
+    return Block(1, [column.name for column in table.columns])
+
+
+def _texts(block: Block, write: Callable[[Sequence[Any]], list[str]]) -> list[str | Sequence[str]]:
     """Each column as `write` writes its values: a text for each row, or one that all rows have.
 
     Each number of the arrays is written once: without ties a query has the same one in several columns.
     """
-    arrays = [column for column in block.columns if isinstance(column, np.ndarray)]
+    columns = [_shared_number(column) if isinstance(column, np.ndarray) else column for column in block.columns]
+    arrays = [column for column in columns if isinstance(column, np.ndarray)]
     if arrays:
         bits, places = np.unique(np.stack(arrays).view(np.int64), return_inverse=True)  # 0.0 is not -0.0
-        known = [write(None if number != number else number) for number in bits.view(np.float64).tolist()]
+        known = write([None if number != number else number for number in bits.view(np.float64).tolist()])
         written = iter(np.array(known, dtype=object)[places].reshape(len(arrays), -1).tolist())
 
     def texts(column: Any) -> str | Sequence[str]:
         if isinstance(column, np.ndarray):
             return next(written)
-        return list(map(write, column)) if isinstance(column, list) else write(column)
+        return write(column) if isinstance(column, list) else write([column])[0]
 
-    return [texts(column) for column in block.columns]
+    return [texts(column) for column in columns]
+
+
+def _shared_number(column: NDArray[np.float64]) -> NDArray[np.float64] | float | None:
+    """The number that all rows have; the column itself if they differ."""
+    bits = column.view(np.int64)
+    if (bits != bits[0]).any():
+        return column
+    return None if np.isnan(column[0]) else float(column[0])
 
 
 def _join(parts: Iterable[str | Sequence[str]], n_rows: int) -> str:

@@ -319,9 +319,9 @@ def cut_lists_note(lists: str, effect: str = "") -> str:
     """The note on lists that may have been cut inside a tie group, with what this leaves open, and what to do.
 
     >>> cut_lists_note("2 of 50 lists", ": AP .393 – .397")
-    '2 of 50 lists may have been cut inside a tie group: AP .393 – .397. If they were not, add complete=True.'
+    '2 of 50 lists may have been cut inside a tie group: AP .393 – .397. If none was cut, add complete=True.'
     """
-    return f"{lists} may have been cut inside a tie group{effect}. If they were not, add {spell_option('complete')}."
+    return f"{lists} may have been cut inside a tie group{effect}. If none was cut, add {spell_option('complete')}."
 
 
 _IN_SHELL = ContextVar("in_shell", default=False)

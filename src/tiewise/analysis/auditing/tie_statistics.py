@@ -242,20 +242,19 @@ class TieStatistics:
         many pairs share a cell as are one step apart. Documents that tie for another reason have no such neighbours.
         Groups with a score of ±`limits` are left out: a limit has a neighbour on one side only.
         """
-        tied, apart = 0, [0] * len(grids)  # pairs of documents with one score, and one step apart
+        tied, apart = self.tied_pairs, [0] * len(grids)  # pairs of documents with one score, and one step apart
         for part in self.parts:
-            groups = np.flatnonzero(part.is_tied)
-            tied += _count_pairs(part.size[groups[~np.isin(np.abs(part.score[groups]), limits)]])
             gap, distance = part.gaps, np.abs(part.score)
+            at_limit = np.isin(distance, limits)
+            tied -= _count_pairs(part.size[at_limit])
             smaller = np.minimum(distance[:-1], distance[1:])
             largest = smaller.max(initial=0)
             if largest == np.inf:
                 largest = smaller[smaller < np.inf].max(initial=0)
+            widest = max(float(grid.spacing(np.array([largest]))[0]) for grid in grids)  # but perhaps for that of 0
+            near = np.flatnonzero(((gap < 1.02 * widest) | (smaller == 0)) & ~(at_limit[:-1] | at_limit[1:]))
             for number, grid in enumerate(grids):
-                widest = grid.spacing(np.array([largest]))[0]  # but perhaps for that of 0
-                above = np.flatnonzero((gap < 1.02 * widest) | (smaller == 0))
-                step = above[np.abs(gap[above] / grid.spacing(smaller[above]) - 1) < 0.01]
-                step = step[~(np.isin(distance[step], limits) | np.isin(distance[step + 1], limits))]
+                step = near[np.abs(gap[near] / grid.spacing(smaller[near]) - 1) < 0.01]
                 apart[number] += int((part.size[step].astype(np.int64) * part.size[step + 1]).sum())
         if not tied:
             return None
