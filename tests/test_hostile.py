@@ -670,8 +670,8 @@ def test_in_files_and_pipes_ids_stay_as_they_are(folder: Path, tiewise) -> None:
         ("9" * 299 + "e99", "is too large for float64"),
         ("9" * 250 + ".5e99", "is too large for float64"),
         ("1e309", "is too large for float64"),
-        ("true", "is 'true', not a number. Write 1 or 0"),
-        ("false", "is 'false', not a number. Write 1 or 0"),
+        ("true", " 'true', not a number. Write 1 or 0"),
+        ("false", " 'false', not a number. Write 1 or 0"),
     ],
 )
 def test_json_numbers_that_are_refused(
@@ -683,7 +683,7 @@ def test_json_numbers_that_are_refused(
     contents.append(f'{{"mteb_model_meta": {{}}, "default": {{"test": {{"q1": {{"d1": {number}}}}}}}}}')
     for content in contents:
         Path("run").write_text(content)
-        with pytest.raises(tw.InputError, match=f"^run: .*{re.escape(message)}"):
+        with pytest.raises(tw.InputError, match=f"^run(:1)?: .*{re.escape(message)}"):
             tw.evaluate("qrels", "run", "AP")
 
 

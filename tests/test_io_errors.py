@@ -379,9 +379,9 @@ def test_sentence_transformers_lines_that_cannot_be_used() -> None:
 
     content = "\n".join([line("q", "a", "b"), "", line("r", "a", "a"), line("q", "a"), '{"query_id": "s"}'])
     assert complaint(read_run, content).splitlines() == [
-        "run:3: a document appears twice in the run for query 'r'. Keep one.",
+        "run:3: document 'a' appears twice. Keep one.",
         "run:4: query 'q' appears twice in the run. Keep one of the lines.",
-        'run:5: expected {"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}.',
+        'run:5: expected {"query_id": …, "candidates": [{"docid": …, "score": …}, …]}.',
     ]
 
 

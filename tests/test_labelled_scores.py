@@ -55,6 +55,11 @@ def test_a_matrix_equals_evaluate(masked, block, monkeypatch):
     assert_same(tw.evaluate_scores(scores, labels, MEASURES[:3], mask=mask), expected, MEASURES[:3])  # fewer counts
 
 
+def test_queries_without_a_relevant_document_are_noted_once():
+    report = tw.evaluate_scores(draw()[0], np.zeros((9, 12), dtype=int), ["RR"])
+    assert report.notes == ("9 queries have no relevant document: counted with the rest.",)
+
+
 def test_scores_in_one_column_are_flat_if_the_labels_are():
     scores, labels, _ = draw()
     indexes = np.repeat(np.arange(len(scores)), scores.shape[1])

@@ -344,17 +344,22 @@ def test_numbers_that_nothing_prints(first: str, second: str) -> None:
     found = tw.why(qrels, run, "RR", numbers=(first, second))
     assert not found.explained and found.sentence.startswith("Not explained by any of these")
     assert all(name in found.sentence for name in SWITCHES.values())
-    assert "As they are, tools print .5000 (" in found.notes[0]
-    assert found.notes[1] == "Other orders of ties give .5000 to 1.0000."
+    assert found.notes[0].startswith("None of ")
+    low, high = (".5000", "1.0000") if first.startswith(".") else ("50.00", "100.00")
+    assert found.notes[1] == f"Other orders of ties give {low} to {high}."
+    assert f"Nearest of the tools as they are: {low} (" in found.notes[0]
     assert abs(found.remainder) <= ATOL
 
 
 def test_a_number_inside_the_range_by_tie_order_is_possible() -> None:
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}
     found = tw.why(qrels, run, "RR", numbers=(".6200", ".5000"))
-    assert not found.explained and found.sentence.startswith(
-        ".6200: possible in another order of ties, such as that of ranx; it cannot be confirmed. Not otherwise "
-    )
+    possible = "possible in another order of ties, such as that of ranx; it cannot be confirmed."
+    assert not found.explained and found.sentence == f".6200: {possible}"
+    both = tw.why(qrels, run, "RR", numbers=(".6200", ".6300"))
+    assert both.sentence == f".6200 and .6300: {possible}"
+    mixed = tw.why(qrels, run, "RR", numbers=(".6200", ".4900"))
+    assert mixed.sentence.startswith(f".6200: {possible} .4900: not explained by any of these, alone or two at once: ")
     assert tw.why(qrels, run, "ERR(max=4)@5", numbers=(".0600", ".0625")).sentence.startswith(
         ".0600: possible in another order of ties; it cannot"
     )
@@ -374,8 +379,14 @@ def test_all_tools_that_print_a_number_are_named_and_no_other() -> None:
 
 
 def test_the_nearest_number_has_the_digits_of_the_printed_one() -> None:
-    found = tw.why({"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}, "RR", numbers=(".33334", ".5"))
-    assert "As they are, tools print .33333 (tiewise)" in found.notes[0]
+    qrels, run = {"q": {"a": 1}}, {"q": {"c": 0.7, "b": 0.6, "a": 0.5}}
+    found = tw.why(qrels, run, "RR", numbers=(".33334", ".5"))
+    assert "Nearest of the tools as they are: .33333 (tiewise)" in found.notes[0]
+    points = tw.why(qrels, run | {"q": {"a": 0.5, "b": 0.5}}, "RR", numbers=("33.40", "50%"))
+    assert points.notes[0].endswith("prints 33.40. Nearest of the tools as they are: 50.00 (trec_eval).")
+    assert points.notes[1] == "Other orders of ties give 50.00 to 100.00."
+    both = tw.why(qrels, run, "RR", numbers=(".3340", "33.50"))
+    assert both.notes[0].endswith("prints .3340 or 33.50. Nearest of the tools as they are: .3333 (tiewise).")
 
 
 def test_a_tool_that_needs_an_option_for_missing_queries_is_a_reading_with_it() -> None:
@@ -545,7 +556,7 @@ def test_counts_are_printed_as_counts() -> None:
     same = tw.why(qrels, run, "num_rel_ret", tools=("trec_eval", "tiewise"))
     assert same.sentence == "Both numbers are the same: no difference from order of ties."
     nothing = tw.why(qrels, run, "num_rel_ret", numbers=("7", "8"))
-    assert nothing.notes[0].endswith("As they are, tools print 3 (tiewise).")
+    assert nothing.notes[0].endswith("settings prints 7 or 8. Nearest of the tools as they are: 3 (tiewise).")
 
 
 def test_small_causes_share_a_row_and_explain_has_all() -> None:

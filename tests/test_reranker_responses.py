@@ -7,11 +7,13 @@ import math
 import subprocess
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 import tiewise as tw
+from tiewise.io import as_run
 
 IDS = ["d7", "d2", "d9"]
 COHERE = {
@@ -137,6 +139,11 @@ def test_the_command_line_evaluates_them(tmp_path):
 
 SCORES = {"d7": 0.25, "d2": 0.98, "d9": 0.01}
 PROBABILITIES = list(SCORES.values())
+#: Two responses, each to the next documents, best first.
+COHERE_PARTS = [
+    [{"index": 1, "relevance_score": 0.98}, {"index": 0, "relevance_score": 0.25}],
+    [{"index": 0, "relevance_score": 0.01}],
+]
 ODDS = {doc: math.log(p) - math.log(1 - p) for doc, p in SCORES.items()}
 TOP = [{"Yes": -0.5, "No": -1.5}, {"no": -0.5, " yes": -2.5}, {"yes": -1.0, "NO": -4.0, "maybe": -5.0}]
 TRUE_FALSE = [{"▁true": -0.5, "▁false": -1.5}, {"false": -0.5, "true": -2.5}, {"True": -1.0, "False": -4.0, "yes": -3}]
@@ -263,6 +270,10 @@ def classes(probabilities, names):
         ("<think>[1] > [2]?</think>\n[3] > [1] > [2]", ORDER),
         ({"output": [{"type": "reasoning"}, {"type": "message", "content": [{"text": "[3] > [1] > [2]"}]}]}, ORDER),
         ({"permutation": [2, 0, 1]}, ORDER),
+        ([{"results": COHERE_PARTS[0]}, {"results": COHERE_PARTS[1]}], SCORES),
+        (COHERE_PARTS, SCORES),  # TEI takes 32 documents in a request
+        ([{"result_index": i, "score": p, "rank": 1} for i, p in enumerate(PROBABILITIES)], SCORES),  # RAGatouille
+        ({"scores": [[p] for p in PROBABILITIES]}, SCORES),  # logits of a model
         ({"permutation": [3, 1, 2]}, ORDER),
     ],
 )
@@ -325,6 +336,9 @@ def test_a_blank_token_before_the_answer(tmp_path):
             "Ask for all classes: top_k=None",
         ),
         ("rate limit", "no list of results"),
+        ([[{"index": 1, "score": 0.5}], [{"index": 0, "score": 0.5}]], "Write a line with its own doc_ids for each"),
+        ([[{"index": 0, "id": "d2", "score": 0.5}]] * 3, "has index 0 and the id 'd2', but doc_ids has 'd7' there"),
+        ("<think>[3] > [1] > [2]", "the model was cut while it was thinking. Allow it more tokens"),
         ({"results": [{"id": "other", "score": 0.9}]}, "the id 'other', which is not one of the doc_ids"),
         ({"hits": {"hits": [{"_id": "other", "_score": 0.9}]}}, "the id 'other', which is not one of the doc_ids"),
         ([{"node": {"id_": "other"}, "score": 0.9}], "the id 'other', which is not one of the doc_ids"),
@@ -607,6 +621,12 @@ def test_ids_of_google_that_are_numbers_of_the_request(tmp_path):
     assert tw.read_run(write(tmp_path / "a.jsonl", line({"records": records}))).to_dict() == expected
     with pytest.raises(tw.InputError, match="the id '2', which is not one of the doc_ids"):  # from 0 or from 1?
         tw.read_run(write(tmp_path / "b.jsonl", line({"records": records[:2]})))
+
+
+def test_responses_of_clients_in_memory():
+    found = [SimpleNamespace(index=i, relevance_score=p) for i, p in enumerate(PROBABILITIES)]
+    for response in (SimpleNamespace(results=found, meta=None), found, np.array(PROBABILITIES)):
+        assert as_run([line(response)]).to_dict() == {"q1": SCORES}
 
 
 def test_lines_in_memory():

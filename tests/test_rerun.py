@@ -459,7 +459,7 @@ def test_scores_that_do_not_rise_with_the_others_are_no_rerun():
         ({"rerun": ({}, {}, {})}, "rerun has 3 runs. Give the second run, or a pair"),
         (
             {"rerun": {"x": {"a": 1.0}}},
-            "of the second: 'x'. If other queries were scored twice, give both runs of them.",
+            "of the second: 'x'. Score some queries of the first again; evaluate also takes both runs of",
         ),
         ({"rerun": {"q": {"z": 1.0}}}, "The two runs have no document in common"),
     ],
@@ -564,6 +564,7 @@ def test_the_command_shows_the_band_of_one_run(tiewise, tmp_path):
     assert "scored again" in text
     assert "Scores of one run vary by ±0.02" in text
     assert "audit each alone" in tiewise("audit", files[1], other, *second, code=2).err
+    assert "Here are 2: give --rerun once." in tiewise("audit", files[1], *second, "--rerun", other, code=2).err
 
 
 def test_the_rows_of_the_noise_are_numbers():

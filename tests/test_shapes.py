@@ -209,6 +209,7 @@ QRELS_FILES: dict[str, tuple[str, Any]] = {
     "CSV": (labels("{q},{d},{l}"), LABELS),
     "CSV with a header": (labels("{q},{d},{l}", "qid,docid,label\n"), LABELS),
     "Excel": ("\ufeff" + labels("{d};{q};{l}", "docno;topic;grade\n"), LABELS),
+    "BEIR, by pandas": (labels("{q}\t{d}\t{l}.0", "query-id\tcorpus-id\tscore\n"), LABELS),
     "labels with a point": (labels("{q},{d},{l}.0", "qid,did,label\n"), LABELS),
     "another name of labels": (labels("{q},{d},{l}", "query_id,doc_id,judgment\n"), LABELS),
     "JSON": (json.dumps(LABELS), LABELS),
@@ -225,6 +226,8 @@ QRELS_FILES: dict[str, tuple[str, Any]] = {
     ),
     "LoTTE": ("".join(json.dumps({"qid": q, "query": "?", "url": "…", "answer_pids": list(docs)}) + "\n" for q, docs in RELEVANT.items()), RELEVANT),
     "relevant documents on lines": ("".join(json.dumps({"qid": q, "relevant_docs": list(docs)}) + "\n" for q, docs in RELEVANT.items()), RELEVANT),
+    "booleans": ('{"query_id": "q1", "doc_id": "a", "is_relevant": true}\n{"query_id": "q1", "doc_id": "b", "is_relevant": false}\n', {"q1": {"a": 1.0, "b": 0.0}}),
+    "JSON with booleans": ('{"q1": {"a": true, "b": false}}', {"q1": {"a": 1.0, "b": 0.0}}),
     "JSON rows": ("".join(labels('{{"query-id": "{q}", "corpus-id": "{d}", "score": {l}}}')), LABELS),
     "LlamaIndex": (
         json.dumps({"queries": {"q1": "…"}, "corpus": {"d1": "…"}, "relevant_docs": {q: list(d) for q, d in RELEVANT.items()}, "mode": "text"}),
@@ -320,7 +323,10 @@ OPTION = "--input-columns query,doc,score (in Python, input_columns='query,doc,s
     [
         ("q1 d1 0.1\nq1 d2 0.5\n", f"file:1: 3 columns fit no run: no order of the columns has scores that fall, or ranks that count up, in each query, and no document twice, and the numbers rise, as distances do (write these with a minus): 'q1 d1 0.1'. Say which columns these are: {OPTION}"),
         ("q1,d1,1\nq2,d1,1\nq3,d5,1\n", "file:1: 3 columns between commas may be a run or judgments"),  # MS MARCO's judgments
-        ("q1 Q0 d1 0.9 1 t\nq1 Q0 d2 0.8 2 t\n", "file:1: the scores count up, and the ranks do not: 'q1 Q0 d1 0.9 1 t'. If they are exchanged, say --input-columns query,-,doc,score,rank,- "),
+        ("q1 Q0 d1 0.9 1 t\nq1 Q0 d2 0.8 2 t\n", "file:1: the columns look like query,-,doc,score,rank,-: 'q1 Q0 d1 0.9 1 t'. Say which columns these are: --input-columns query,-,doc,score,rank,- (in Python, input_columns='query,-,doc,score,rank,-'). If they are TREC's, say --input-format trec."),
+        ("q1 Q0 d1 27 1 t\nq1 Q0 d2 26 2 t\n", "file:1: the columns look like query,-,doc,score,rank,-: "),
+        ("q1 Q0 1 7187155 27.5 t\nq1 Q0 2 912 26.5 t\n", "file:1: the columns look like query,-,rank,doc,score,-: "),
+        ("d1 Q0 q1 1 0.9 t\nd2 Q0 q1 2 0.8 t\nd1 Q0 q2 1 0.7 t\n", "file:1: the columns look like doc,-,query,rank,score,-: "),
         ("qid,docno,distance\nq1,d1,0.1\n", "the header names no score, but 'qid', 'docno', 'distance'. Of a distance, the score is -distance."),
         ("qid,docno,distance\nq1,d1,0.1\n", "Say which columns these are: --input-columns query,doc,score --distances (in Python, input_columns='query,doc,score', distances=True)."),
         (lines('{{"q": "{q}", "doc-id": "{d}", "s": {s}}}'), "file:1: has the keys 'q', 'doc-id', 's', which do not name a query, a document and a score. Rename them, such as with jq -c '{query_id: .q, doc_id: .\"doc-id\", score: .s}'."),
@@ -416,6 +422,9 @@ def test_bad_files_of_runs(content: str, message: str, tmp_path: Path, monkeypat
     [
         ("q1 d1 .9\nq1 d2 .8\nq1 d3 .1\n", "looks like a run (scores that fall), not qrels"),
         (lines("{q}\t{d}\t{r}", rows=[("q", f"d{i}", i, 0) for i in range(1, 15)]), "looks like a run (ranks that count up)"),
+        ("q1 Q0 d1 .9\nq1 Q0 d2 .8\nq1 Q0 d3 .1\n", "looks like a run (scores that fall), not qrels"),
+        ("q1 4711 1 0\nq1 4712 0 0\nq2 4713 1 0\n", "file:1: the columns look like query,doc,label,-: 'q1 4711 1 0'. Say which columns these are: --qrels-format columns:query,doc,label,- (in Python, format='columns:query,doc,label,-'). If they are TREC's, say --qrels-format trec."),
+        ("q1 0 1 4711\nq2 0 1 4712\n", "file:1: the columns look like query,-,label,doc: "),
         ("q1 1 4711\nq1 2 4712\n", "--qrels-format columns:query,doc,label (in Python, format='columns:query,doc,label')"),
         ("q1\td1\nq1\td2\n", "Of relevant documents alone, add a label: awk -v OFS='\\t' '{print $1, $2, 1}' FILE"),
         ("qid,docid,score\nq1,d1,0.9\nq1,d2,0.8\nq1,d3,.7\n", "looks like a run (scores that fall)"),
@@ -571,6 +580,16 @@ HIT = [SimpleNamespace(docid=doc, score=score) for doc, score in RUN["q1"].items
         ({7: (np.array([3, 1]), np.array([0.5, 0.25]))}, {"7": {"3": 0.5, "1": 0.25}}),
         ({7: [(0.5, 3), (0.5, 1)]}, {"7": {"3": 0.5, "1": 0.5}}),
         ([(query, doc, score) for query, doc, _, score in ROWS], RUN),
+        ([(query, doc, str(score)) for query, doc, _, score in ROWS], RUN),  # of csv.reader
+        ([["qid", "docno", "rank", "score"], *([*map(str, row)] for row in ROWS)], RUN),
+        (FRAME.astype(str).to_dict("records"), RUN),  # of csv.DictReader
+        (ROWS, RUN),
+        (lines("{q} Q0 {d} {r} {s} tag").splitlines(), RUN),
+        (np.array(ROWS), RUN),
+        (pandas.DataFrame(ROWS), RUN),  # read with header=None
+        ([json.dumps({"qid": query, "docno": doc, "score": score}) for query, doc, _, score in ROWS], RUN),
+        (FRAME.rename(columns={"score": "cosine_similarity"}), RUN),
+        ({query: pandas.Series(docs) for query, docs in RUN.items()}, RUN),
         (FRAME.to_dict("records"), RUN),
         (FRAME.to_dict("list"), RUN),
         (FRAME.to_dict(), RUN),
@@ -623,12 +642,10 @@ def test_rows_by_the_names_of_their_values() -> None:
         as_run(FRAME.rename(columns={"score": "label"}))
 
 
-def test_frames_with_a_ranking_in_each_row(tmp_path: Path) -> None:
-    columns = {
-        "query_id": list(RUN),
-        "doc_ids": [[*d] for d in RUN.values()],
-        "scores": [[*d.values()] for d in RUN.values()],
-    }
+@pytest.mark.parametrize("names", [("doc_ids", "scores"), ("docno", "score")])
+def test_frames_with_a_ranking_in_each_row(names: tuple[str, str], tmp_path: Path) -> None:
+    lists = ([[*docs] for docs in RUN.values()], [[*docs.values()] for docs in RUN.values()])
+    columns = {"query_id": list(RUN), **dict(zip(names, lists, strict=True))}
     frame = pandas.DataFrame(columns)
     frame.to_parquet(tmp_path / "run.parquet")
     for given in (frame, tmp_path / "run.parquet", pandas.read_parquet(tmp_path / "run.parquet")):
@@ -758,7 +775,6 @@ def test_from_rankings() -> None:
         ({"q": {"a", "b"}}, "query 'q': a set has no order"),
         ({"q": iter(["a", "b"])}, "query 'q': a list_iterator can be read only once. Give a list"),
         ({"q": ([1, 2], [3, 4])}, "which one is the document"),
-        (["q1 Q0 d1 1 0.5 tag", "q1 Q0 d2 2 0.25 tag"], r"Of the lines of a file, give io\.StringIO"),
         ([{"qid": "q", "docno": "d", "distance": 0.5}], "Of distances, rename distance to score and add distances=True"),
         ({"q": "d1"}, "query 'q': a str is not a ranking"),
         ({"q": [(SimpleNamespace(page_content="…"), 0.5)]}, r"a SimpleNamespace is not an id. Give \(id, score\), or \(id, -distance\)"),
@@ -769,7 +785,10 @@ def test_from_rankings() -> None:
         ({"q": ["a", 1.5]}, "query 'q': 1.5 is not an id, where others are"),
         ([{"qid": "q", "docno": "d", "score": 1}, {"qid": "q", "docno": "e"}], "row 1 has no 'score'"),
         ([{"qid": "q", "score": 1}], "has no column 'doc_id'"),
-        ([("q", "d", 1, 0.5), ("q", "e", 2, 0.25)], "The rows have 4 values"),
+        ([("q", "d"), ("q", "e")], "The rows have 2 values"),
+        (pandas.DataFrame([[5, 2, 7], [4, 9, 3]]), "rows of the run:1: 3 columns between tabs may be a run or judgments"),  # documents in columns
+        (FRAME[["qid", "docno"]].assign(dissimilarity=FRAME["score"]), "has no column 'score'"),
+        ([("q", 1, "d", 0.5), ("q", 2, "e", 0.25)], "rows of the run:1: 4 columns between tabs look like query,rank,doc,score"),
         ({"q": SimpleNamespace(points=[SimpleNamespace(id=i, score=i) for i in (1, 2)])}, "or these are distances"),
         ({"q": [{"query_id": "a", "docid": "d", "score": 1}, {"query_id": "b", "docid": "e", "score": 1}]}, "several queries"),
     ],

@@ -14,8 +14,6 @@ import numpy as np
 
 from tiewise.analysis.settings import EXPECTED, SWITCHES, Numbers, Settings
 from tiewise.errors import InputError
-from tiewise.metrics.names import parse
-from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.base import Result
 from tiewise.results.estimates import format_measured
 from tiewise.results.model import Cell, Column, Section, Table
@@ -118,9 +116,14 @@ class Why(Result):
     notes: tuple[str, ...] = ()
     consistent_with: str = ""  #: of printed numbers: what prints them
     alternatives: tuple[str, ...] = ()  #: of printed numbers: other explanations that are as simple
-    explained: bool = True
-    possible: str = ""  #: those printed numbers that are not explained, but that another order of ties may give
+    unexplained: str = ""  #: of printed numbers that nothing explains: what was tried
     decimals: int | None = None  #: of printed numbers: how many they have, as shares
+    in_points: bool = False  #: whether both numbers were printed as hundredths, such as 36.57 or 36.57%
+
+    @property
+    def explained(self) -> bool:
+        """False for printed numbers that were not found."""
+        return not self.unexplained
 
     @property
     def difference(self) -> float:
@@ -135,15 +138,8 @@ class Why(Result):
     @property
     def sentence(self) -> str:
         """The answer."""
-        if not self.explained:
-            is_cut = parse(self.measure).cutoff is not None  # no other cutoff is tried
-            tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
-            causes = f"explained by any of these, alone or two at once: {', '.join(tried)}."
-            if not self.possible:
-                return f"Not {causes}"
-            ranx = ", such as that of ranx" if TOOLS["ranx"].rule(parse(self.measure)) else ""
-            order = f"possible in another order of ties{ranx}; it cannot be confirmed"
-            return f"{self.possible}: {order}. Not otherwise {causes}"
+        if self.unexplained:
+            return self.unexplained
         if self.consistent_with:
             return f"Consistent with this, within the printed digits: {self.consistent_with}."
         found = sorted(self._effective, key=lambda one: -abs(one.contribution))
@@ -167,7 +163,7 @@ class Why(Result):
 
     def _section(self, view: View) -> Section:
         numbers = NumberFormat(self._digits if view.digits is None else view.digits, leading_zero=False)
-        if self._is_in_points:
+        if self.in_points:
             numbers = NumberFormat(max(numbers.digits - 2, 0), leading_zero=False, factor=100)
         first, second = (
             name if self._is_printed else f"{name} {format_measured(value, numbers, is_count=self._is_count)}"
@@ -199,12 +195,6 @@ class Why(Result):
     @property
     def _is_printed(self) -> bool:
         return self.decimals is not None
-
-    @property
-    def _is_in_points(self) -> bool:
-        """Whether both numbers were printed as hundredths, such as 36.57 or 36.57%."""
-        texts = (name.strip().removesuffix("%") for name in self.names) if self._is_printed else ()
-        return self._is_printed and all(float(text) != value for text, value in zip(texts, self.values, strict=True))
 
     @property
     def _is_count(self) -> bool:

@@ -339,9 +339,9 @@ class Evaluation:
             kept &= self.has_relevant(measure)
         return kept
 
-    def has_relevant(self, measure: Measure) -> NDArray[np.bool_]:
-        """Whether a query has a relevant document for a measure, retrieved or not, (n_queries,)."""
-        grouped = self.grouped(measure)
+    def has_relevant(self, measure: Measure, rule: Rule | None = None) -> NDArray[np.bool_]:
+        """Whether a query has a relevant document for a measure, as a rule reads labels, retrieved or not."""
+        grouped = self.grouped(measure) if rule is None else self.read_by(measure, rule._replace(retrieved_only=False))
         return grouped.judged(measure.relevant(grouped.ties.qrels.label)) > 0
 
     @cached_property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
+from functools import partial
 from itertools import combinations, product
 from typing import Any, NamedTuple
 
@@ -21,7 +22,7 @@ from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.tool_rules import TOOLS
 from tiewise.results.estimates import format_measured
-from tiewise.results.wording import ATOL, SHORT, join_names
+from tiewise.results.wording import ATOL, SHORT, NumberFormat, join_names
 from tiewise.ties.orders import ORDERS, TOOL_ORDERS, find_reordered
 
 MAX_TURNED = 2  #: how many switches are turned beside those of a tool
@@ -43,6 +44,7 @@ class Printed(NamedTuple):
     text: str
     value: float
     digits: int
+    in_points: bool  # whether its text is 100 times its value
 
     def matches(self, value: float | None) -> bool:
         """Whether this value is printed so."""
@@ -61,20 +63,17 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     if len(tools) > 2:
         raise InputError(f"Two numbers are printed by at most two tools, not {len(tools)}.")
     one, two = (_parse_number(text, measure) for text in printed)
-    searched = _Search(numbers, measure)
-    first, second = (tools[0], tools[-1]) if tools else (None, None)
-    found = searched.find(one, first), searched.find(two, second)
-    values, texts, decimals = (one.value, two.value), (one.text, two.text), max(one.digits, two.digits)
+    texts, difference, decimals = (one.text, two.text), two.value - one.value, max(one.digits, two.digits)
+    in_points = one.in_points and two.in_points
+    explain = partial(Why, measure.name, texts, (one.value, two.value), decimals=decimals, in_points=in_points)
+    searched, asked = _Search(numbers, measure), (tools[0], tools[-1]) if tools else (None, None)
+    found = [searched.find(number, tool) for number, tool in zip((one, two), asked, strict=True)]
     if not all(found):
-        missing = join_names([text for text, some in zip(texts, found, strict=True) if not some])
-        cause = Cause("not explained", "", "", values[1] - values[0])
-        asked = [(x, tool) for x, tool, some in zip((one, two), (first, second), found, strict=True) if not some]
-        nearest = dict.fromkeys(searched.describe_nearest(x, tool) for x, tool in asked)
-        note = f"{missing}: none of {searched.n_tried:,} settings. As they are, tools print {join_names([*nearest])}."
-        open_ = [x for x, tool in asked if tool is None and searched.is_in_range(x)]
-        possible = ", ".join(dict.fromkeys(one.text for one in open_))
-        notes = (note, *searched.describe_range())
-        return Why(measure.name, texts, values, (cause,), notes, explained=False, possible=possible, decimals=decimals)
+        missing = [pair for pair, some in zip(zip((one, two), asked, strict=True), found, strict=True) if not some]
+        cause = Cause("not explained", "", "", difference)
+        digits = max(SHORT.digits, decimals) - 2 * in_points
+        notes = searched.describe(missing, NumberFormat(digits, leading_zero=False, factor=100 if in_points else 1))
+        return explain((cause,), notes, unexplained=searched.explain_nothing(missing))
     explanations: dict[tuple[str, ...], list[tuple[Candidate, Candidate]]] = {}  # by their causes
     for a, b in product(*found):
         steps = find_causes(numbers, a.settings, b.settings)
@@ -83,13 +82,15 @@ def explain_numbers(numbers: Numbers, measure: Measure, printed: Sequence[Any], 
     fewest = min(map(len, explanations))
     pairs, *others = (some for effective, some in explanations.items() if len(effective) == fewest)
     causes = list(find_causes(numbers, *(one.settings for one in pairs[0])))
-    rounding = values[1] - values[0] - sum(cause.contribution for cause in causes)
-    causes.append(Cause("printed digits", *texts, rounding))
-    notes = ()
-    if found[0][0].turned + found[1][0].turned > 1 and not (tools or others):
-        notes = (f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known.",)
-    name, alternatives = _name_readings(texts, pairs), tuple(_name_readings(texts, some[:1]) for some in others)
-    return Why(measure.name, texts, values, tuple(causes), notes, name, alternatives, decimals=decimals)
+    rounding = difference - sum(cause.contribution for cause in causes)
+    may_be_chance = found[0][0].turned + found[1][0].turned > 1 and not (tools or others)
+    note = f"Some of {searched.n_tried:,} settings match by chance: name the tools too, if they are known."
+    return explain(
+        (*causes, Cause("printed digits", *texts, rounding)),
+        (note,) if may_be_chance else (),
+        consistent_with=_name_readings(texts, pairs),
+        alternatives=tuple(_name_readings(texts, some[:1]) for some in others),
+    )
 
 
 def _name_readings(texts: tuple[str, str], pairs: Sequence[tuple[Candidate, Candidate]]) -> str:
@@ -114,11 +115,12 @@ def _parse_number(text: Any, measure: Measure) -> Printed:
         raise InputError(f"{str(text)!r} is not a finite number.")
     digits = -int(number.as_tuple().exponent)
     is_share = measure.limits[1] == 1 and not measure.total
-    if plain != str(text).strip() or (number > 1 and is_share):
+    in_points = plain != str(text).strip() or (number > 1 and is_share)
+    if in_points:
         number, digits = number / 100, digits + 2
     if number < measure.limits[0] or (number > 1 and is_share):
         raise InputError(f"{text} is not a value of {measure}, even in per cent.")
-    return Printed(str(text), float(number), digits)
+    return Printed(str(text), float(number), digits, in_points)
 
 
 class _Search:
@@ -153,7 +155,33 @@ class _Search:
                 return found[:MAX_MATCHES]
         return []
 
-    def describe_nearest(self, printed: Printed, tool: str | None) -> str:
+    def explain_nothing(self, missing: Sequence[tuple[Printed, str | None]]) -> str:
+        """The answer where some numbers, of one tool or of any, are printed by nothing."""
+        possible = [one.text for one, tool in missing if tool is None and self._is_in_range(one)]
+        others = [one.text for one, _ in missing if one.text not in possible]
+        sentences = []
+        if possible:
+            ranx = ", such as that of ranx" if TOOLS["ranx"].rule(self._measure) else ""
+            numbers = join_names([*dict.fromkeys(possible)])
+            sentences.append(f"{numbers}: possible in another order of ties{ranx}; it cannot be confirmed.")
+        if others:
+            is_cut = self._measure.cutoff is not None  # no other cutoff is tried
+            tried = (name for switch, name in SWITCHES.items() if not (is_cut and switch == "cutoff"))
+            numbers = f"{others[0]}: not" if possible else "Not"
+            sentences.append(f"{numbers} explained by any of these, alone or two at once: {', '.join(tried)}.")
+        return " ".join(sentences)
+
+    def describe(self, missing: Sequence[tuple[Printed, str | None]], numbers: NumberFormat) -> tuple[str, ...]:
+        """The numbers next to those that are missing, and what other orders of ties can print."""
+        texts = join_names([*dict.fromkeys(one.text for one, _ in missing)], "or")
+        nearest = join_names([*dict.fromkeys(self._find_nearest(*one, numbers) for one in missing)])
+        note = f"None of {self.n_tried:,} settings prints {texts}. Nearest of the tools as they are: {nearest}."
+        low, high = self._range
+        if not numbers.differ(low, high):
+            return (note,)
+        return note, f"Other orders of ties give {numbers.number(low)} to {numbers.number(high)}."
+
+    def _find_nearest(self, printed: Printed, tool: str | None, numbers: NumberFormat) -> str:
         """The number next to a printed one that some tool prints as it is."""
         known = [
             (self._numbers.value(one.settings), one.names[0]) for one in self._tried[tool].values() if not one.turned
@@ -162,16 +190,9 @@ class _Search:
         if not some:
             raise InputError(f"There is no number of {tool} for this run: no query is left.")
         value, name = min(some, key=lambda one: abs(one[0] - printed.value))
-        numbers = SHORT._replace(digits=max(SHORT.digits, printed.digits))
         return f"{format_measured(value, numbers, is_count=self._measure.total)} ({name})"
 
-    def describe_range(self) -> Iterator[str]:
-        """What other orders of ties can print."""
-        low, high = self._range
-        if SHORT.differ(low, high):
-            yield f"Other orders of ties give {SHORT.number(low)} to {SHORT.number(high)}."
-
-    def is_in_range(self, printed: Printed) -> bool:
+    def _is_in_range(self, printed: Printed) -> bool:
         """Whether a number is one that some order of ties may give."""
         low, high = self._range
         return low is not None and high is not None and printed.is_between(low, high)

@@ -23,7 +23,7 @@ from tiewise.metrics.catalogue.user_models import explain_clipped_labels
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate, Estimates
 from tiewise.metrics.names import MeasureLike, parse, parse_all
-from tiewise.metrics.tool_rules import TOOLS, Tool, printed_by, rule_for, task_drops_self, tool_for
+from tiewise.metrics.tool_rules import TOOLS, Tool, printed_by, rule_for, tool_for
 from tiewise.results.base import Result
 from tiewise.results.estimates import is_wide
 from tiewise.results.optional import data_frame, need
@@ -509,9 +509,8 @@ class Report(Result, Mapping[Measure, Estimate]):
 
     def drops_self(self, tool: Tool) -> bool | None:
         """Whether a tool drops documents of this run that have the id of their query; None if some of its tasks do."""
-        if not self._evaluation.self_queries:
-            return False
-        return tool.drops_self or (tool.in_some_tasks and task_drops_self(self._evaluation.counted.source))
+        evaluation = self._evaluation
+        return tool.drops_self_from(evaluation.counted.source) if evaluation.self_queries else False
 
     def _as_read_by(self, tool: Tool) -> tuple[Evaluation | None, str]:
         """The run without what a tool drops, and a note on that; None if the run cannot be read any more."""

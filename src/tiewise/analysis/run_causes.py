@@ -55,8 +55,8 @@ def explain_runs(
     common_a, common_b = same_a.take(np.flatnonzero(rows >= 0)), same_b.take(np.sort(rows[rows >= 0]))
     score_a, score_b = common_a.score, same_b.score[rows[rows >= 0]]  # (n_common,), as the rows of a
     lists = common_a.query
-    by_a, by_b = _rank(lists, score_a, score_b), _rank(lists, score_b, score_a)
-    orders = (replace(common_a, value=ranked) for ranked in (by_a, by_b))
+    ranks = _rank(lists, score_a, score_b), _rank(lists, score_b, score_a)
+    orders = (replace(common_a, value=one) for one in ranks)
     stages = (a, same_a, common_a, *orders, common_b, same_b, b)
     numbers = [Numbers.of_edited(qrels, one) for one in stages]
     reordered = len(find_reordered(lists, score_a, score_b))
@@ -75,16 +75,8 @@ def explain_runs(
     values = (compute_value(numbers[0], "run", settings), compute_value(numbers[-1], "other", settings))
     steps = ((*cause, one.value(settings)) for (some, cause), one in zip(causes, numbers[1:], strict=True) if some)
     found = tuple(add_up(values[0], steps))
-    notes = [*_describe_cancelling(found), *_describe_self(given)]
-    if not len(score_a):
-        notes.append("The two runs have no document in common.")
-    elif np.array_equal(score_a, score_b):
-        notes.append("Documents of both runs have the same scores.")
-    elif not reordered:
-        notes.append("Scores differ only by a monotone change, or in ties.")
-    elif _correlate(lists, by_a, by_b) < -0.5:
-        notes.append("Most documents are in opposite order: one of the runs may hold distances.")
-    return Why(measure.name, RUNS, values, found, tuple(notes))
+    notes = *_describe_cancelling(found), *_describe_self(given), *_describe_scores(lists, score_a, score_b)
+    return Why(measure.name, RUNS, values, found, notes)
 
 
 def _describe_cancelling(causes: Sequence[Cause]) -> Iterator[str]:
@@ -105,6 +97,18 @@ def _describe_self(given: Sequence[Evaluation]) -> Iterator[str]:
     if has[0] != has[1]:
         first, second = (count_noun(one.self_queries, "list") for one in given)
         yield f"Documents with their query's id: in {first} of run, in {second} of other."
+
+
+def _describe_scores(lists: NDArray[np.int64], first: Floats, second: Floats) -> Iterator[str]:
+    """What is to be said of the scores of the documents of both runs."""
+    if not len(first):
+        yield "The two runs have no document in common."
+    elif np.array_equal(first, second):
+        yield "Documents of both runs have the same scores."
+    elif not len(find_reordered(lists, first, second)):
+        yield "Scores differ only by a monotone change, or in ties."
+    elif _correlate(lists, _rank(lists, first, second), _rank(lists, second, first)) < -0.5:
+        yield "Most documents are in opposite order: one of the runs may hold distances."
 
 
 def _read(source: RunSource, settings: Settings, options: Options) -> Run:

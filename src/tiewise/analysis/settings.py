@@ -25,6 +25,7 @@ from tiewise.metrics.tool_rules import Rule
 from tiewise.ties.counted import DTYPES, RunSource
 from tiewise.ties.orders import arrange_ties
 
+NO_ROWS = "Tie groups hold counts, not rows. Give the run itself."
 EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
 
 
@@ -68,9 +69,8 @@ class Settings(NamedTuple):
         kept = np.ones(len(evaluation.qrels.queries), dtype=bool)
         if self.missing == "skip":
             kept &= evaluation.ties.present
-        if self.no_relevant == "skip":  # none in the judgments, retrieved or not
-            grouped = evaluation.read_by(self.measure, self.rule._replace(retrieved_only=False))
-            kept &= grouped.judged(self.measure.relevant(grouped.ties.qrels.label)) > 0
+        if self.no_relevant == "skip":
+            kept &= evaluation.has_relevant(self.measure, self.rule)
         return kept
 
     def get(self, switch: str) -> Any:
@@ -161,7 +161,7 @@ class Numbers:
         """The number of lists that are ranked anew or cut first, as by trec_eval -M -J; None if ties leave it open."""
         evaluation = self._evaluation(settings._replace(depth=None))
         if (source := evaluation.readable) is None:
-            raise InputError("Tie groups hold counts, not rows. Give the run itself.")
+            raise InputError(NO_ROWS)
         rows = source.rows()
         if settings.ranked_by != "score":
             rows = rank_by(rows, settings.ranked_by)
@@ -173,9 +173,8 @@ class Numbers:
             rows = arrange_ties(rows, settings.order, seed=0)
             assert rows.rank is not None
             rows = rows.take(np.flatnonzero(rows.rank <= settings.depth))
-        read = settings._replace(
-            depth=None, ranked_by="score", score_dtype="float64", drop_self=False
-        )  # it is so already
+        # The rows are so already.
+        read = settings._replace(depth=None, ranked_by="score", score_dtype="float64", drop_self=False)
         return Numbers.of_edited(evaluation.qrels, rows).value(read)
 
     def _evaluation(self, settings: Settings) -> Evaluation:
@@ -185,12 +184,10 @@ class Numbers:
         key = drop_self, dtype, settings.depth
         if key not in self._evaluations:
             found = given.without_self if drop_self else given
-            if found is None or (dtype != "float64" and found.readable is None):
-                raise InputError("Tie groups hold counts, not rows. Give the run itself.")
-            if dtype != "float64":
-                assert found.source is not None
-                options = replace(found.options, score_dtype=dtype)
-                found = Evaluation(count_run(found.qrels, found.source, options), options, found.source, found.qrels)
+            if found is not None and dtype != "float64":
+                found = found.edited(score_dtype=dtype)
+            if found is None:
+                raise InputError(NO_ROWS)
             if settings.depth != found.options.depth:
                 options = replace(found.options, depth=settings.depth)
                 found = Evaluation(found.counted, options, found.source, found.qrels)

@@ -11,7 +11,7 @@ from tiewise.analysis.options import Options
 from tiewise.analysis.settings import EXPECTED, Settings
 from tiewise.errors import InputError
 from tiewise.metrics.definition import Measure
-from tiewise.metrics.tool_rules import TOOLS, Rule, Tool, task_drops_self
+from tiewise.metrics.tool_rules import TOOLS, Rule, Tool
 from tiewise.results.wording import count_noun
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.orders import NO_RANKS, ORDERS
@@ -81,9 +81,9 @@ def describe_self(texts: Iterable[str], evaluation: Evaluation) -> Iterable[str]
     """Notes on tools of which only some tasks drop documents with the id of their query."""
     for text in texts:
         tool, is_set = TOOLS.get(text.split()[0]), "-self" in text
-        if tool is None or is_set or not tool.in_some_tasks or not evaluation.self_queries:
+        if tool is None or is_set or not evaluation.self_queries:
             continue
-        if task_drops_self(evaluation.counted.source) is None and evaluation.self_stands_first:
+        if tool.drops_self_from(evaluation.counted.source) is None and evaluation.self_stands_first:
             lists = count_noun(evaluation.self_queries, "list")
             drop = f"some tasks of {tool.name} drop it: '{text} --drop-self'"
             yield f"{lists} hold the document with the id of the query; {drop}."
@@ -143,8 +143,7 @@ def _settings_of(name: str, measure: Measure, evaluation: Evaluation, *, is_miss
     rule, measure = _rule_of(tool, measure, evaluation)
     if rule.labels == "error" and not evaluation.qrels.has_whole_labels:
         raise InputError(f"{name} refuses labels that are not whole numbers.")
-    drops = tool.drops_self or (tool.in_some_tasks and bool(task_drops_self(evaluation.counted.source)))
-    settings = Settings.of_rule(rule, measure, drop_self=drops)
+    settings = Settings.of_rule(rule, measure, drop_self=bool(tool.drops_self_from(evaluation.counted.source)))
     if rule.missing == "error":
         if not is_missing_set and not evaluation.ties.present.all():
             raise InputError(f"{name} prints no mean if judged queries are missing from the run. Write '{name} -c'.")

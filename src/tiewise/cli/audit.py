@@ -33,7 +33,13 @@ EXAMPLES = (
 @options.runs
 @option("--qrels QRELS", MEASURES, "Relevance judgments, to see how ties change the measures.")
 @option("--reference RUN", MEASURES, "The run that these should rank like, such as the scores in float32.")
-@option("--rerun SECOND", MEASURES, "The same system scored again: show the noise of the scores.")
+@option(
+    "--rerun SECOND",
+    MEASURES,
+    "The same system scored again: show the noise of the scores.",
+    multiple=True,
+    repeatable=False,
+)
 @options.measures()
 @options.fail_if(
     "'tied_share > 0.1', 'cut_lists > 0', 'changes_winner' and 'nDCG@10 < 0.45' (with --qrels), 'inverted > 0.01' "
@@ -69,7 +75,7 @@ def audit(
     output: Output,
     *,
     reference: Path | None,
-    rerun: Path | None,
+    rerun: Sequence[Path],
     cutoffs: Sequence[int],
     library: Any,
     **evaluation: Any,
@@ -81,8 +87,10 @@ def audit(
     """
     if selection.measures and inputs.qrels is None:
         raise InputError("-m needs judgments: give --qrels.")
-    if rerun is not None and len(inputs.runs) > 1:
+    if rerun and len(inputs.runs) > 1:
         raise InputError(f"--rerun is a second run of one system. Here are {len(inputs.runs)} runs: audit each alone.")
+    if len(rerun) > 1:
+        raise InputError(f"An audit compares a run with one second run. Here are {len(rerun)}: give --rerun once.")
     conditions = selection.conditions(facts=FACTS)
     chosen = selection.resolve(DEFAULT_MEASURES, conditions)
     checks: dict[tw.Measure, list[float]] = {}
@@ -91,9 +99,10 @@ def audit(
     with collect_warnings() as warned:
         judged = None if inputs.qrels is None else inputs.read_qrels()
         edits = {name: evaluation[name] for name in ("drop_self", "distances")}
-        needs_rows = reference is not None or rerun is not None
+        needs_rows = reference is not None or bool(rerun)
         runs = {name: open_audited(run, needs_rows=needs_rows, **edits) for name, run in inputs.open_runs().items()}
-        other, again = (None if path is None else inputs.open_run(path) for path in (reference, rerun))
+        other = None if reference is None else inputs.open_run(reference)
+        again = inputs.open_run(rerun[0]) if rerun else None
         compared = [measure for measure in chosen if not measure.total]
         pairs = []
         if judged is not None and len(runs) > 1 and compared:

@@ -236,10 +236,13 @@ def command(
     return click.command(name, cls=cls, examples=examples, collected=collected)
 
 
-def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any) -> Callable[[Function], Function]:
+def option(
+    spec: str, group: str, help: str, *, into: str = "", repeatable: bool = True, **settings: Any
+) -> Callable[[Function], Function]:
     """Decorator: add an `Option`, written as help shows it: ``-l, --rel LABEL``, ``--missing zero|skip``, ``--wide``.
 
-    The value goes `into` the parameter of that name, if it is not that of the option; `TYPES` has its type.
+    The value goes `into` the parameter of that name, if it is not that of the option; `TYPES` has its type. An option
+    with `multiple` values that is not `repeatable` collects them so that the command can refuse a second one.
     """
     words = spec.replace(", ", " ").split()
     names = [word for word in words if word.startswith("-")]
@@ -250,7 +253,7 @@ def option(spec: str, group: str, help: str, *, into: str = "", **settings: Any)
         settings = {"metavar": value, "type": TYPES.get(value)} | settings
     else:
         settings["is_flag"] = True
-    if settings.get("multiple"):
+    if settings.get("multiple") and repeatable:
         help += " Repeatable."
     return click.option(*names, *([into] if into else []), cls=Option, group=group, help=help, **settings)
 

@@ -32,7 +32,8 @@ EXAMPLES = (
     MEASURES,
     f"The measure of both numbers, as in `tiewise evaluate` (default: {DEFAULT_MEASURE}; --numbers need it).",
     into="measures",
-    multiple=True,  # so that a second one is not lost
+    multiple=True,
+    repeatable=False,
     shell_complete=complete_from(options.complete_measure),
 )
 @options.relevance

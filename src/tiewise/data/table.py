@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 QUERY_NAMES = ("query_id", "qid", "q_id", "query-id", "topic_id", "queryid", "question_id", "query", "topic")
 DOC_NAMES = (
     *("doc_id", "docno", "docid", "corpus_id", "corpus-id", "did", "d_id", "pid", "item_id", "document_id"),
-    *("passage_id", "product_id", "doc"),
+    *("passage_id", "product_id", "chunk_id", "doc"),
 )
 MAX_ROWS = 2000  # the first rows, which show whether a column has ids
 RANK_NAMES = ("rank", "position")
@@ -57,7 +57,9 @@ LABEL_NAMES = (
     *("relevance_grade", "is_relevant", "relevant", "score"),
 )
 #: Words of a name that ends in that of a usual column, and means something else: gold_doc_id, distance_score.
-OTHER_WORDS = frozenset({"dist", "distance", "label", "gold", "true", "human", "positive", "negative", "target"})
+OTHER_WORDS = frozenset(
+    {"dist", "distance", "dissimilarity", "label", "gold", "true", "human", "positive", "negative", "target"}
+)
 
 
 class Row(NamedTuple):
@@ -462,7 +464,8 @@ def swapped_message(cls: type[Table], evidence: str = "") -> str:
 def find_name(columns: Iterable[str], names: Sequence[str]) -> str | None:
     """The column that has the first of the names that is there, None if there is none.
 
-    Names that differ only in case, blanks, ``_`` and ``-`` count as well; else the only column that ends in the first.
+    Names that differ only in case, blanks, ``_`` and ``-`` count as well; else the only column that ends in the first
+    name, or in similarity if that is one of them.
 
     >>> find_name(["QueryId", "bm25_score"], ["query_id"]), find_name(["QueryId", "bm25_score"], ["score"])
     ('QueryId', 'bm25_score')
@@ -474,8 +477,8 @@ def find_name(columns: Iterable[str], names: Sequence[str]) -> str | None:
     for name in map(fold_name, names):
         if name in folded:
             return columns[folded.index(name)]
-    last = fold_name(names[0])
-    ending = [name for name, text in zip(columns, folded, strict=True) if text.endswith(last) and last != "relevance"]
+    last = tuple(fold_name(name) for name in (names[0], "similarity") if name in names and name != "relevance")
+    ending = [name for name, text in zip(columns, folded, strict=True) if text.endswith(last)]
     is_other = len(ending) != 1 or not OTHER_WORDS.isdisjoint(re.split(r"[\s_-]", ending[0].lower()))
     return None if is_other else ending[0]
 

@@ -59,6 +59,8 @@ class ArrowRun(StreamedRun):
             table = (frame if isinstance(frame, arrow.Table) else arrow.table(frame[chosen])).select(chosen)  # no index
         except (arrow.ArrowException, OverflowError):  # ids of several types, or beyond 64 bits
             return None
+        if any(map(arrow.types.is_nested, table.schema.types)):  # a ranking in each row
+            return None
         return cls(
             names, len(table), lambda _: table.to_batches(max_chunksize=counted.ROWS), lambda: Run.from_frame(frame)
         )

@@ -225,7 +225,7 @@ def opened(path: FileLike, *, name: str | None = None, hashed: bool = True) -> I
     if not isinstance(path, (str, os.PathLike)):
         from io import BytesIO
 
-        given, data = name_of_file(path), path.read()
+        given, data = name or name_of_file(path), path.read()
         if not isinstance(data, (str, bytes, bytearray)):
             raise InputError(f"{given}: reading it gives a {type(data).__name__}, neither text nor bytes.")
         yield Stream(given, BytesIO(data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data), hashed)

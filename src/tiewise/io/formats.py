@@ -17,9 +17,8 @@ from tiewise.io.text_columns import (
     QUOTED,
     SEPARATORS,
     ColumnOrder,
-    check_labels,
     check_names,
-    check_ranks,
+    check_order,
     find_columns,
     named_columns,
     names_columns,
@@ -265,16 +264,27 @@ def _find_layout(
     if not fitting and format is None:
         raise InputError(f"{where}: {_describe_misfit(cls, line, width, kind)}")
     layout = (fitting or candidates)[0]
-    if cls is Qrels and format is None and len(layout.columns) == 3:
-        check_labels(sample, where)
+    second = _find_row(sample[len(line) :])
     if "tag" in layout.columns:
-        if format is None and not INTEGER.fullmatch(split_cells(line)[layout.columns.index("rank")]):
-            check_ranks(sample, where)
-        second = _find_row(sample[len(line) :])
         layout = _add_tag(layout, line, second.group() if second else b"")
+    if format is None and not has_subtopics(kind) and not _is_plain(layout, line, second):
+        check_order(cls, sample, layout.columns, where)
     tabs = len(layout.columns) == 3 and b"\t" in line
     header = ColumnOrder(layout.columns, "\t" if tabs else "", has_header=True) if is_header else None
     return layout._replace(tabs=tabs), header
+
+
+def _is_plain(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> bool:
+    """Whether the first two rows leave no doubt of TREC's columns: all rows need not be looked at."""
+    one, two = layout.split(first), layout.split(second.group() if second else b"")
+    if len(one) != len(layout.columns) or len(one) != len(two):
+        return False
+    if "iteration" in layout.columns:  # is constant, and documents are no labels
+        are_ids = all(len(row[2]) > 2 or not INTEGER.fullmatch(row[2]) for row in (one, two))
+        return are_ids and one[1] == two[1] and all(INTEGER.fullmatch(row[3]) for row in (one, two))
+    if "tag" in layout.columns and one[3] in (b"0", b"1"):  # ranks count up in their query
+        return two[3] == (b"%d" % (int(one[3]) + 1) if one[0] == two[0] else one[3])
+    return False
 
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:

@@ -9,6 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
 from tiewise.data.columns import frame_columns
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -36,12 +38,21 @@ from tiewise.io.reranker_responses import (
     is_scored_part,
     read_response,
 )
-from tiewise.io.search_responses import LABEL_NAMES, SCORE_NAMES, find_list, find_query, find_relevant, is_id, is_score
+from tiewise.io.search_responses import (
+    LABEL_NAMES,
+    SCORE_NAMES,
+    as_plain,
+    find_list,
+    find_query,
+    find_relevant,
+    is_id,
+    is_score,
+)
+from tiewise.io.text_columns import MAX_WIDTH
 
 META = "mteb_model_meta"
 SHAPE = "{query: {document: number}}"
 RANKING = '{"query_id": …, "candidates": [{"docid": …, "score": …}, …]}'
-PREDICTION = '{"query_id": …, "results": [{"corpus_id": …, "score": …}, …]}'
 # Only a number with such an exponent or as many digits can overflow; checking each number takes time.
 HUGE = re.compile(r"[eE]\+?\d{3}|\d{200}")
 TEXT = re.compile(rb':\s*"')  # a value that is text, perhaps a number
@@ -69,10 +80,13 @@ def read_document(
     if format in ("rows", "reranker"):
         with prefix_errors(name):
             check_metric(metric)
-    if isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
+    if cls is Run and isinstance(table, Mapping) and (b"true" in data or b"false" in data):  # perhaps in an id
         _refuse_booleans(table, name)
-    if not isinstance(table, Table) and TEXT.search(data):
-        table = _parse_numbers(cls, table)
+    if isinstance(table, Mapping) and TEXT.search(data):  # NumPy's scalars by json.dumps(run, default=str)
+        table = {
+            query: {doc: parse_number(number) for doc, number in docs.items()} if isinstance(docs, Mapping) else docs
+            for query, docs in table.items()
+        }
     return format, table
 
 
@@ -209,22 +223,11 @@ def _holds_rankings(value: Any) -> bool:
     return all(isinstance(one, (dict, list)) for one in value.values())
 
 
-def _parse_numbers(cls: type[Table], table: Mapping[Any, Any] | list[Any]) -> Mapping[Any, Any] | list[Any]:
-    """The same with numbers that are written as text, such as NumPy's scalars by ``json.dumps(run, default=str)``."""
-    if isinstance(table, Mapping):
-        return {
-            query: {doc: parse_number(number) for doc, number in docs.items()} if isinstance(docs, Mapping) else docs
-            for query, docs in table.items()
-        }
-    if not table or not isinstance(table[0], Mapping):
-        return [[*row[:2], parse_number(row[2])] for row in table]
-    number = row_names(cls, table[0])[2]
-    return [{**row, number: parse_number(row[number])} if number in row else row for row in table]
-
-
 def _is_plain_row(row: Any) -> bool:
-    """Whether a value is a row without names: three values, not three hits."""
-    return isinstance(row, list) and len(row) == 3 and not any(isinstance(cell, (dict, list)) for cell in row)
+    """Whether a value is a row without names: values, not hits."""
+    return (
+        isinstance(row, list) and 3 <= len(row) <= MAX_WIDTH and not any(isinstance(cell, (dict, list)) for cell in row)
+    )
 
 
 def _is_renamed_row(cls: type[Table], value: Any) -> bool:
@@ -272,22 +275,9 @@ def _is_ranking(value: Any) -> bool:
 
 def _read_ranking(cls: type[Table], value: Any, metric: str = "") -> tuple[Any, Mapping[Any, Any]]:
     """The ranking of a query with the names of many tools: rank_llm, RankGPT, Anserini, DPR."""
-    query = find_query(value) if isinstance(value, dict) else None
-    if query is None:
+    if not _is_ranking(value):
         raise ValueError(f"expected {RANKING}.")
-    return query, read_ranking(cls, value, metric)
-
-
-def _read_prediction(cls: type[Table], value: Any) -> tuple[Any, dict[Any, Any]]:
-    """The ranking of a query that sentence-transformers wrote."""
-    try:
-        query, results = value["query_id"], value["results"]
-        docs = {result["corpus_id"]: result["score"] for result in results}
-    except (KeyError, TypeError):
-        raise ValueError(f"expected {PREDICTION}.") from None
-    if len(docs) < len(results):
-        raise ValueError(f"a document appears twice in the run for query {query!r}. Keep one.")
-    return query, docs
+    return find_query(value), read_ranking(cls, value, metric)
 
 
 class ListReader(NamedTuple):
@@ -302,7 +292,7 @@ class ListReader(NamedTuple):
 #: The formats with one ranking in each value, such as a line of JSON.
 LIST_READERS = {
     "reranker": ListReader(is_response, read_response, EXPECTED, check_table),
-    "sentence-transformers": ListReader(_is_prediction, _read_prediction, PREDICTION),
+    "sentence-transformers": ListReader(_is_prediction, _read_ranking, RANKING),
     "rankings": ListReader(_is_ranking, _read_ranking, RANKING),
 }
 
@@ -373,6 +363,8 @@ def read_ranked_rows(cls: type[Table], rows: list[Any]) -> Mapping[Any, Any] | N
     format = "reranker" if cls is Run and is_response(rows[0]) else "rankings"
     if not LIST_READERS[format].matches(rows[0]):
         return None
+    if format == "reranker":
+        rows = [as_plain(row) for row in rows]
     return read_lists(cls, [(row, f"{cls.noun}:{place}") for place, row in enumerate(rows)], LIST_READERS[format])
 
 
@@ -382,13 +374,25 @@ def read_frame(cls: type[AnyTable], frame: Any, **kind: Any) -> AnyTable:
     names: list[Any] = [] if is_read_once else list(getattr(frame, "column_names", frame.columns))
     if not names or not all(isinstance(name, str) for name in names):
         return cls.from_frame(frame, **kind)
-    if find_name(names, QUERY_NAMES) is None or find_name(names, DOC_NAMES) is not None:
+    if find_name(names, QUERY_NAMES) is None:
         return cls.from_frame(frame, **kind)
     _, fetch = frame_columns(frame)
+    if (doc := find_name(names, DOC_NAMES)) is not None:
+        try:
+            return cls.from_frame(frame, **kind)
+        except InputError:
+            if not _holds_lists(fetch(doc)):
+                raise
     columns = {name: _as_list(fetch(name)) for name in names}
     rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
     rankings = read_ranked_rows(cls, rows)
     return cls.from_frame(frame, **kind) if rankings is None else cls.from_dict(rankings)
+
+
+def _holds_lists(column: Any) -> bool:
+    if hasattr(column, "type"):  # of Arrow, whose memory may be damaged
+        return "list" in str(column.type).partition("<")[0]
+    return isinstance(next(iter(column), None), (list, tuple, np.ndarray))
 
 
 def _as_list(column: Any) -> list[Any]:

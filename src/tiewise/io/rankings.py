@@ -91,6 +91,8 @@ def read_ranking(cls: type[Table], given: Any, metric: str = "") -> Mapping[Any,
     {'d1': 2.5}
     """
     given, is_ordered = unwrap(given), False
+    if hasattr(given, "to_dict") and hasattr(given, "index") and not hasattr(given, "columns"):  # a series
+        given = given.to_dict()
     if isinstance(given, Mapping):
         located, relevant = find_list(given), find_relevant(given)
         if relevant is not None and cls is not Run:
@@ -238,6 +240,7 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
 def _check_number(doc: Any, name: str, number: Any) -> Any:
     if not is_score(number):
         advice = " A search that is sorted by a field has no scores." if name == "_score" else ""
+        advice, number = (" Write 1 or 0.", str(number).lower()) if isinstance(number, bool) else (advice, number)
         raise ValueError(f"document {doc!r} has the {name} {number!r}, not a number.{advice}")
     return number
 
@@ -264,7 +267,7 @@ def is_row(cls: type[Table], item: Any) -> bool:
     if not isinstance(item, Mapping):
         return False
     picked = [item.get(name) for name in row_names(cls, item)]
-    return all(is_id(one) or is_score(one) for one in picked)
+    return all(is_id(one) or is_score(one) or (isinstance(one, bool) and cls is not Run) for one in picked)
 
 
 def row_names(cls: type[Table], names: Iterable[Any]) -> tuple[str | None, ...]:

@@ -5,17 +5,21 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from io import StringIO
+from numbers import Real
 from typing import Any, TypeVar, cast
 
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.source import Source
-from tiewise.data.table import Table, swapped_message
+from tiewise.data.table import RANK_NAMES, Table, find_name, row_fields, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import FileLike, Reread, Stream, check_expansion, opened
 from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout
+from tiewise.io.rankings import parse_number, row_names
 from tiewise.io.text import line_blocks, read_columns
+from tiewise.io.text_columns import names_columns
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -95,6 +99,47 @@ def read_table(
     return replace(table, source=Source(name, sha256, format))
 
 
+def read_rows(cls: type[AnyTable], rows: list[Any], **kind: Any) -> AnyTable:
+    """The table of rows: ``(query, document, number)``, named tuples or mappings; others are the lines of a file.
+
+    >>> read_rows(Run, [("q1", "Q0", "d1", 1, 0.5, "bm25")]).to_dict()
+    {'q1': {'d1': 0.5}}
+    """
+    if rows and is_line(rows[0]):
+        text = "\n".join(row if isinstance(row, str) else "\t".join(map(str, row)) for row in rows)
+        with opened(StringIO(text), name=f"rows of the {cls.noun}") as stream:
+            read = READERS[detect_family(None, stream.head, stream.name)]
+            return read(cls, stream, None, "", kind.get("kind", "adhoc"))[1]
+    return cls.from_rows(_parse_numbers(cls, rows), **kind)
+
+
+def is_line(row: Any) -> bool:
+    """Whether a row is a line of a file, or the cells of one: more than a query, a document and a number, or a header.
+
+    >>> is_line("q1 Q0 d1 1 0.5 bm25"), is_line(["qid", "docno", "score"]), is_line(["q1", "d1", 0.5])
+    (True, True, False)
+    """
+    if isinstance(row, str):
+        return len(row.split()) > 2
+    if not isinstance(row, (list, tuple)) or row_fields([row]) is not None:
+        return False
+    return all(isinstance(cell, (str, Real)) for cell in row) and (
+        len(row) > 3 or (len(row) == 3 and names_columns([*map(str, row)]))
+    )
+
+
+def _parse_numbers(cls: type[Table], rows: list[Any]) -> list[Any]:
+    """The same rows, with numbers that are written as text, as of CSV or by ``json.dumps(rows, default=str)``."""
+    first = rows[0] if rows else ()
+    if isinstance(first, Mapping):
+        names = [name for name in (row_names(cls, first)[2], find_name(first, RANK_NAMES)) if name in first]
+        texts = [name for name in names if isinstance(first[name], str)]
+        return [{**row, **{name: parse_number(row.get(name)) for name in texts}} for row in rows] if texts else rows
+    is_text = isinstance(first, (list, tuple)) and len(first) == 3 and isinstance(first[2], str)
+    is_text &= row_fields(rows) is None
+    return [(*row[:2], *map(parse_number, row[2:])) for row in rows] if is_text else rows
+
+
 def _read_lines(cls: type[AnyTable], stream: Stream, format: str | None, part: str, kind: Kind) -> tuple[str, AnyTable]:
     # The text of judgments stays in memory, so it is read as one block. The reader in Python copies cells.
     if native() is not None and cls is Qrels and not has_subtopics(kind):
@@ -131,7 +176,7 @@ def _read_documents(
         raise InputError(f"{stream.name}: looks like {swapped_message(cls, format)}")
     with prefix_errors(stream.name):
         if not isinstance(table, Table):
-            table = cls.from_rows(table) if isinstance(table, list) else cls.from_dict(table)
+            table = read_rows(cls, table) if isinstance(table, list) else cls.from_dict(table)
         return format, cast("AnyTable", table)
 
 

@@ -54,7 +54,7 @@ JSON_TEXT = re.compile(r"\s*(\[\s*)?\{")
 #: The likeliest of at most ten classes is as likely as that.
 MIN_LIKELIEST = 0.1
 SCORES = ("relevance_score", "score", "logit", "relevanceScore")
-INDEXES = ("index", "corpus_id")
+INDEXES = ("index", "corpus_id", "result_index")
 NO_INDEX = "a result has no index, the number of its document in the request, counted from 0."
 MAX_NUMBER = 10_000  # documents of one request
 ORDERS = ("permutation", "order")
@@ -291,6 +291,28 @@ def _read_answer(cls: type[Table], response: Any, names: list[Any] | None) -> Pa
     return answers.items()
 
 
+def _read_parts(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs | None:
+    """A list of responses, each to the next documents of the request, of which services take only so many at once."""
+    parts: list[dict[Any, Any]] = []
+    for one in response if isinstance(response, list) else ():
+        items = next((one[name] for name in LISTS if name in one), None) if isinstance(one, Mapping) else one
+        if not isinstance(items, list) or not items or not all(map(_has_index, items)):
+            return None
+        others = None if names is None else names[sum(map(len, parts)) :]
+        parts.append(dict(_read_item(item, others) for item in items))
+    if not parts:
+        return None
+    if any({*part} != {*range(len(part))} for part in parts):
+        raise ValueError("a response in the list lacks documents. Write a line with its own doc_ids for each response.")
+    scores = [part[place] for part in parts for place in range(len(part))]
+    _check_count(len(scores), names)
+    return enumerate(scores)
+
+
+def _has_index(item: Any) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("index"), int)
+
+
 def _read_list(cls: type[Table], response: Any, names: list[Any] | None) -> Pairs:
     """A list of results, perhaps in an object: with an index or an id, or in the order of the request."""
     items = _items(response)
@@ -466,10 +488,12 @@ def _score_of_probabilities(item: Mapping[str, Any]) -> float:
 
 def _score_of_classes(classes: list[Any]) -> float:
     """The score of the only class, which is LABEL_0 if it has no name, or the log-odds of two, each with its label."""
+    if len(classes) == 1 and is_score(classes[0]):  # a matrix of logits
+        return classes[0]
     try:
         found = {str(one["label"]).lower(): read_number(one["score"]) for one in classes}
     except (TypeError, KeyError):
-        raise ValueError('expected for each document [{"label": …, "score": …}, …].') from None
+        raise ValueError('expected for each document a number or [{"label": …, "score": …}, …].') from None
     if len(found) == len(classes) == 1 and not {*found} & {*NEGATIVE} - {UNNAMED}:
         return next(iter(found.values()))
     positive, negative = ([label for label in found if label in known] for known in (POSITIVE, NEGATIVE))
@@ -525,6 +549,8 @@ def _text(response: Mapping[str, Any]) -> Any:
 def _find_places(text: str) -> list[int]:
     """The places in an order that was written as text."""
     order = text.rpartition("</think>")[2]
+    if "<think>" in order:
+        raise ValueError("the model was cut while it was thinking. Allow it more tokens.")
     if PLAIN_CHAIN.fullmatch(order):
         order = re.sub(r"\d+", r"[\g<0>]", order)
     chains, marks = CHAIN.findall(order), MARK.findall(order)
@@ -560,7 +586,7 @@ def _is_permutation(places: list[Any]) -> bool:
 
 
 #: What reads a response: the first one that gives its scores.
-READERS = (_read_order, _read_search, _read_answer, _read_list)
+READERS = (_read_order, _read_search, _read_answer, _read_parts, _read_list)
 #: Lists with an item for each document, in the order of the request: how one is recognised, and what reads all.
 IN_ORDER: tuple[tuple[Callable[[Any], bool], Callable[[list[Any]], list[Any]]], ...] = (
     (lambda one: isinstance(one, Mapping) and {*SCORES}.isdisjoint(one) and _is_answer(one), _scores_of_answers),

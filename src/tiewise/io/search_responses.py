@@ -16,7 +16,7 @@ from tiewise.data.table import DOC_NAMES, QUERY_NAMES
 
 #: The names of a list of ids, and of a document's id in an item of a list: those of columns, then those of services.
 LIST_NAMES = (*(f"{name}s" for name in DOC_NAMES if name != "doc"), "ids")
-ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "chunk_id", "key", "objectID", "file_id")
+ID_NAMES = (*DOC_NAMES, "id", "_id", "id_", "node_id", "wikipedia_id", "key", "objectID", "file_id")
 SCORE_NAMES = (
     *Run.value_names,
     *("_score", "_relevance_score", "_rankingScore", "@search.rerankerScore", "@search.score"),
@@ -85,12 +85,17 @@ PLACES: tuple[ListPlace, ...] = (
 #: Where the answer to several queries has one list or response for each: msearch, Qdrant, Meilisearch, Milvus.
 BATCHES = ("responses", "result", "results", "data")
 #: Lists of ids that have the scores in a second list.
-PARALLEL_IDS = (*LIST_NAMES, "indices", "retrieved_ids")  # also beside distances: of Chroma documents are texts
+PARALLEL_IDS = (
+    *LIST_NAMES,
+    *DOC_NAMES[:-1],
+    "indices",
+    "retrieved_ids",
+)  # also beside distances: of Chroma documents are texts
 PARALLEL = (*PARALLEL_IDS, "documents", "docs", "results", "retrieved", "ranking")
 #: Names of one list of ids, of which the first counts, and of lists of texts beside it.
 ALIASES, TEXTS = (*LIST_NAMES, "indices"), ("documents", "docs", "passages", "contexts")
 #: What the second list is called.
-PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores")
+PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores", "score")
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
 NUMBER_NAME = r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob|bm25"
 #: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids, answer_pids of LoTTE; not of texts,
@@ -199,6 +204,17 @@ def unwrap(given: Any) -> Any:
             found = getattr(given, name)
             return found if name == "body" else {name: found}
     return given
+
+
+def as_plain(value: Any) -> Any:
+    """The response of a client as JSON has it: objects become mappings, arrays lists."""
+    for name in ("model_dump", "tolist", "_asdict"):
+        if hasattr(value, name):
+            return as_plain(getattr(value, name)())
+    if isinstance(value, Mapping) or (hasattr(value, "__dict__") and not callable(value)):
+        fields = value if isinstance(value, Mapping) else vars(value)
+        return {name: as_plain(one) for name, one in fields.items()}
+    return [as_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
 
 
 def check_lists(given: Mapping[Any, Any]) -> None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -27,7 +28,7 @@ from tiewise.io.file_run import FileRun
 from tiewise.io.formats import check_format, detect_family
 from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.rankings import as_table, rows_of_columns, table_of_batch
-from tiewise.io.reading import read_run, read_table
+from tiewise.io.reading import is_line, read_rows, read_run, read_table
 from tiewise.io.search_responses import is_id
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tiewise.io.types import QrelsLike, RunLike
 
 MAX_LABEL = 10  # labels above it are rare
+UNNAMED = re.compile(r"(column_)?\d+")  # how pandas and polars call columns that have no header
 MAX_FRACTIONS = 101  # the labels 0, .01 ... 1
 
 AnyTable = TypeVar("AnyTable", bound=Table)
@@ -198,10 +200,14 @@ def _expected(cls: type[Table]) -> str:
 def _as_plain_frame(given: Any) -> Any:
     """A frame or series of pandas with its index as columns, if it names queries or documents; others unchanged.
 
-    What a query of DuckDB found becomes an Arrow table.
+    What a query of DuckDB found becomes an Arrow table, and a frame that was read without a header lines.
     """
     if hasattr(given, "fetchnumpy"):
         return (given.to_arrow_table if hasattr(given, "to_arrow_table") else given.fetch_arrow_table)()
+    is_frame = hasattr(given, "to_dict") and hasattr(given, "columns") and not hasattr(given, "column_names")
+    if is_frame and len(given.columns) and all(UNNAMED.fullmatch(str(name)) for name in given.columns):
+        rows = given.rows() if hasattr(given, "rows") else given.itertuples(index=False, name=None)
+        return ["\t".join(map(str, row)) for row in rows]
     names = getattr(getattr(given, "index", None), "names", ())
     is_named = isinstance(names, Sequence) and any(name in (*QUERY_NAMES, *DOC_NAMES) for name in names)
     if not is_named or not hasattr(given, "reset_index"):
@@ -264,8 +270,10 @@ def _is_listing(given: Any) -> bool:
     return isinstance(given, Iterable) and not isinstance(given, (bytes, bytearray))
 
 
-def _as_mapping(row: Any) -> Any:
-    """The attributes of an object, such as a data class, if they name a query and a document; others unchanged."""
+def _as_row(row: Any) -> Any:
+    """The attributes of an object, such as a data class, if they name a query and a document; arrays as lists."""
+    if isinstance(row, np.ndarray):
+        return row.tolist()
     if isinstance(row, (tuple, list, str, Mapping)) or not hasattr(row, "__dict__"):
         return row
     names = [name for name in vars(row) if isinstance(name, str)]
@@ -288,21 +296,21 @@ def _from_pairs(cls: type[AnyTable], pairs: list[tuple[Any, Any]]) -> AnyTable:
 def _from_rows(cls: type[AnyTable], given: Any, **kind: Any) -> AnyTable:
     from tiewise.io.json_documents import read_ranked_rows
 
-    rows = [_as_mapping(row) for row in given]
+    rows = [_as_row(row) for row in given]
     if rows and all(isinstance(row, tuple) and len(row) == 2 and _is_ranking(*row) for row in rows):
         return _from_pairs(cls, rows)
     if (table := table_of_batch(cls, rows)) is not None:
         return table
     if (rankings := read_ranked_rows(cls, rows)) is not None:
         return cls.from_dict(rankings)
-    if rows and all(isinstance(row, (str, os.PathLike)) for row in rows):  # text is a sequence too, but never a row
+    if rows and all(
+        isinstance(row, (str, os.PathLike)) and not is_line(row) for row in rows
+    ):  # text is a sequence too, but never a row
         found = f"A list of text ({list_examples(map(os.fspath, rows))}) is not {_expected(cls)}."
-        if any(len(os.fspath(row).split()) > 2 for row in rows):
-            raise InputError(f"{found} Of the lines of a file, give io.StringIO(text).")
         shards = "; or, if they are shards of one run, all to tiewise.adapters.ray.evaluate" if cls is Run else ""
         raise InputError(f"{found} Give one path{shards}.")
     try:
-        return cls.from_rows(rows, **kind)
+        return read_rows(cls, rows, **kind)
     except TypeError:  # its items are not rows
         raise _unknown_type(cls, given) from None
 

@@ -181,7 +181,7 @@ def _role(cls: type[Table], name: str) -> str:
     return ("score" if cls is Run else "label") if find_name([name], cls.value_names) else ""
 
 
-def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
+def _parts(sample: bytes, separators: Sequence[str] = SEPARATORS, *, equal: bool = True) -> dict[str, list[Row]]:
     """The first rows, by each separator that divides them; with `equal`, into the same number of columns from 3 on.
 
     Where a header has a name less than the rows, as of R and of printed data frames, their numbers are an index.
@@ -189,7 +189,7 @@ def _parts(sample: bytes, *, equal: bool = True) -> dict[str, list[Row]]:
     lines = sample.decode(*ENCODING).split("\n")
     lines = [f"{line}\n" for line in lines if line.strip() and not line.lstrip().startswith("#")][:MAX_ROWS]
     found = {}
-    for separator in (*SEPARATORS, *(QUOTED if lines and lines[0].count('"') > 4 else ())):
+    for separator in (*separators, *(QUOTED if lines and lines[0].count('"') > 4 else ())):
         rows: list[Row] = []
         with suppress(csv.Error):  # a quotation mark that is none, which is reported when the file is read
             rows.extend(row for row, _ in split_rows(lines, separator))
@@ -326,11 +326,24 @@ def _counts_up(rows: list[Row], roles: Sequence[str]) -> bool:
     return ("score" in roles or longest > MIN_STEPS) and _counts_from(0, rows, query, rank)
 
 
+def _are_ranks(rows: list[Row], roles: Sequence[str]) -> bool:
+    """Whether the ranks of each query are 1 to n, or 0 to n - 1, in any order."""
+    ordered = sorted(
+        rows, key=lambda row: float(row[roles.index("rank")]) if is_number(row[roles.index("rank")]) else 0
+    )
+    return any(_counts_from(first, ordered, roles.index("query"), roles.index("rank")) for first in (0, 1))
+
+
 def _counts_from(first: int, rows: list[Row], query: int, rank: int) -> bool:
     """Whether whole numbers count up in each query."""
     if not all(INTEGER.fullmatch(row[rank]) for row in rows):
         return False
     return all(values == [*range(first, first + len(values))] for values in _lists(rows, query, rank).values())
+
+
+def _is_whole(number: str) -> bool:
+    """Whether a number is written without a fraction, or is a label with one, such as 1.0."""
+    return INTEGER.fullmatch(number) is not None or float(number) in range(-MAX_LABEL, MAX_LABEL + 1)
 
 
 def _may_be_labels(rows: list[Row], number: int) -> bool:
@@ -392,6 +405,14 @@ def _fits_labels(rows: list[Row], roles: Sequence[str]) -> bool:
     return not (swapped and max(int(value) for value in values) > MAX_LABEL)
 
 
+def _fits_constant_labels(rows: list[Row], roles: Sequence[str]) -> bool:
+    return _is_constant(rows, roles) and _fits_labels(rows, roles)
+
+
+def _fits_small_labels(rows: list[Row], roles: Sequence[str]) -> bool:
+    return _fits_constant_labels(rows, roles) and _may_be_labels(rows, roles.index("label"))
+
+
 def _has_rows_of_index(rows: list[Row]) -> bool:
     """Whether the first column counts the rows, as of pandas, and those of a query, in the second, are contiguous."""
     return _is_index(rows) and _is_contiguous(rows, 1)
@@ -408,8 +429,18 @@ RIVALS = (
     ("query", "score", "document"),
     ("query", "rank", "document", "score"),
 )
-#: A run of TREC with its rank and its score exchanged.
-TREC_COLUMNS = ("query", "", "document", "score", "rank", "")
+#: Orders of the columns of TREC's files that are wrong, and can be told from the rows.
+WRONG_ORDERS: dict[type[Table], tuple[Arrangement, ...]] = {
+    Run: (
+        (("query", "", "document", "score", "rank", ""), _fits_ranks),
+        (("query", "", "rank", "document", "score", ""), _fits_both),
+        (("document", "", "query", "rank", "score", ""), _fits_both),
+    ),
+    Qrels: (
+        (("query", "document", "label", ""), _fits_small_labels),
+        (("query", "", "label", "document"), _fits_small_labels),
+    ),
+}
 #: The readings of rows without a header, and what must hold for each.
 ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
     Run: (
@@ -430,10 +461,7 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
     ),
     Qrels: (
         (("query", "document", "label"), _fits_labels),
-        (
-            ("query", "", "document", "label"),
-            lambda rows, roles: _is_constant(rows, roles) and _fits_labels(rows, roles),
-        ),
+        (("query", "", "document", "label"), _fits_constant_labels),
         (
             ("", "query", "document", "label"),
             lambda rows, roles: _has_rows_of_index(rows) and _fits_labels(rows, roles),
@@ -442,26 +470,28 @@ ARRANGEMENTS: dict[type[Table], tuple[Arrangement, ...]] = {
 }
 
 
-def check_labels(sample: bytes, where: str) -> None:
-    """Raise if judgments in three columns are a run, or if their columns are in another order."""
-    for separator, rows in _parts(sample).items():
-        roles = ("query", "document", "label")
-        if separator in ("\t", "") and len(rows[0]) == len(roles) and all(is_number(row[2]) for row in rows):
-            _refuse_scores(rows, ColumnOrder(roles, separator), where)
-            if _holds_ids(rows, roles) and not _fits_labels(rows, roles):
-                raise InputError(f"{where}: {_explain(Qrels, {separator: rows}, [])}")
-            return
-
-
-def check_ranks(sample: bytes, where: str) -> None:
-    """Raise if the scores of a TREC run are ranks, and its ranks scores."""
-    rows = [row for row in _parts(sample).get("", ()) if len(row) == len(TREC_COLUMNS)]
-    if rows and _fits_ranks(rows, TREC_COLUMNS) and not all(INTEGER.fullmatch(row[3]) for row in rows):
-        names = ",".join(map(_spell, TREC_COLUMNS))
-        raise InputError(
-            f"{where}: the scores count up, and the ranks do not: {' '.join(rows[0])[:60]!r}. If they are exchanged, "
-            f"say --input-columns {names} (in Python, input_columns='{names}'); if not, --input-format trec."
-        )
+def check_order(cls: type[Table], sample: bytes, roles: Sequence[str], where: str) -> None:
+    """Raise if the rows of a usual layout are a run for judgments, or if their columns are in another order."""
+    parts = [rows for rows in _parts(sample, ("\t", "")).values() if len(rows[0]) == len(roles)]
+    rows = parts[0] if parts else []
+    if not rows or (cls is Qrels and not all(is_number(row[-1]) for row in rows)):
+        return
+    if cls is Qrels:
+        _refuse_scores(rows, ColumnOrder(tuple(roles), ""), where)
+    usual = tuple(role if role in ("query", "document", "rank", "score", "label") else "" for role in roles)
+    if cls is Run and _are_ranks(rows, usual):
+        return
+    if cls is Qrels and _fits_constant_labels(rows, usual):
+        return
+    for order, fits in WRONG_ORDERS[cls]:
+        if len(order) == len(usual) and fits(rows, order):
+            names = ",".join(map(_spell, order))
+            raise InputError(
+                f"{where}: the columns look like {names}: {' '.join(rows[0])[:60]!r}. {_say_columns(cls, names)} If "
+                f"they are TREC's, say {'--input-format' if cls is Run else '--qrels-format'} trec."
+            )
+    if cls is Qrels and _holds_ids(rows, usual) and not _fits_labels(rows, usual):
+        raise InputError(f"{where}: {_explain(Qrels, {'': rows}, [])}")
 
 
 def _refuse_scores(rows: list[Row], order: ColumnOrder, where: str) -> None:
@@ -471,7 +501,7 @@ def _refuse_scores(rows: list[Row], order: ColumnOrder, where: str) -> None:
     as_ranks = ["rank" if role == "label" else role for role in order.roles]
     values = [row[number] for row in rows]
     distinct = len({*values}) > len(values) / 2
-    has_fractions = sum(not INTEGER.fullmatch(value) for value in values) > len(values) / 2
+    has_fractions = sum(not _is_whole(value) for value in values) > len(values) / 2
     if has_fractions and distinct and _falls(rows, as_scores):
         raise InputError(f"{where}: looks like {swapped_message(Qrels, 'scores that fall')}")
     steps = len(rows) - len({row[order.place("query")] for row in rows})

@@ -49,7 +49,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class Rerun:
-    """The rerun band of a mean over queries: what the same system, scored again, would print in 95 of 100 cases."""
+    """The rerun band of a mean over queries: what the same system, scored again, should print in 95 of 100 cases."""
 
     low: float  #: the lower end of the band
     high: float  #: its upper end

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.data.columns import Codes, Floats
 from tiewise.data.documents import Documents
@@ -49,7 +50,7 @@ class NoiseDraws:
     def __init__(
         self, measures: Sequence[Measure], grouped: GroupedJudgments, lists: ScoredLists, law: NoiseLaw, seed: int
     ):
-        self.measures, self._lists, self._law, self._seed = measures, lists, law, seed
+        self.measures, self._law, self._seed = measures, law, seed
         depth = np.max([one.depth(grouped) if one.additive else grouped.length for one in measures], axis=0)
         is_head = lists.heads(law.reach(lists.score), depth)
         cluster, first = np.cumsum(is_head) - 1, np.flatnonzero(is_head)
@@ -61,23 +62,11 @@ class NoiseDraws:
         #: The queries whose value may change, as places.
         self.queries = np.unique(lists.query[first[moves]])
         self._ties = grouped.ties.select_queries(self.queries)
-        # Documents stand cluster by cluster, those of about one size together, as matrices: the last places are empty.
-        blocks, self._blocks = list(_blocks(size[moves])), []
-        starts, sizes = first[moves], size[moves]
-        places, is_there = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+        every, is_there = self._arrange(first[moves], size[moves])
         position = np.full(len(lists.score), -1)
-        for some in blocks:
-            column = np.arange(int(sizes[some].max()))
-            held = column < sizes[some][:, None]
-            of_block = starts[some][:, None] + np.where(held, column, 0)
-            low = sum(map(len, places))
-            position[of_block[held]] = low + np.flatnonzero(held)
-            self._blocks.append(_Block(slice(low, low + held.size), len(column)))
-            places.append(of_block.ravel())
-            is_there.append(held.ravel())
-        every = np.concatenate(places)
+        position[every[is_there]] = np.flatnonzero(is_there)
         score = np.clip(lists.score[every], -LARGEST, LARGEST)
-        self._falling = np.where(np.concatenate(is_there), -score, np.inf)
+        self._falling = np.where(is_there, -score, np.inf)
         self._row, self._ids = law.row(score) * STEPS, lists.ids(every)
         # The judged documents of these clusters, as rows of the selected judgments.
         chosen = np.zeros(grouped.n_queries, dtype=bool)
@@ -87,6 +76,23 @@ class NoiseDraws:
         self._judged = np.flatnonzero(at >= 0)
         self._judged_at = at[self._judged]
         self._judged_start = lists.above[first[cluster[lists.place[selected[self._judged]]]]]
+
+    def _arrange(self, starts: Codes, sizes: Codes) -> tuple[Codes, NDArray[np.bool_]]:
+        """The documents of some clusters, those of about one size together as the rows of a matrix, one after another.
+
+        A row is filled with the first document of its cluster, which is not there again.
+        """
+        self._blocks: list[_Block] = []
+        places, is_there = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=bool)]
+        low = 0
+        for some in _blocks(sizes):
+            column = np.arange(int(sizes[some].max()))
+            held = column < sizes[some][:, None]
+            self._blocks.append(_Block(slice(low, low + held.size), len(column)))
+            places.append((starts[some][:, None] + np.where(held, column, 0)).ravel())
+            is_there.append(held.ravel())
+            low += held.size
+        return np.concatenate(places), np.concatenate(is_there)
 
     def values(self, n: int) -> Iterator[dict[Measure, Floats]]:
         """The values of each measure for `queries` in n draws, (some draws, n_queries), until there are n."""

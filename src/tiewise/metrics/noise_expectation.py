@@ -47,7 +47,7 @@ def expected_under_noise(
     near = _Neighbours.of(lists, lists.place[grouped.rows], law)
     is_isolated = near.equal == near.last - near.first  # a tie group out of reach of all others: it has a closed form
     needed = np.flatnonzero(~is_isolated & (gain != 0) & (near.above < measure.depth(grouped)[grouped.query]))
-    terms = _terms(measure, grouped, lists, law, gain, near, needed)
+    terms = _terms(measure, grouped, gain, near, needed)
     if terms is None:
         return None
     alone = np.where(is_isolated[grouped.first], means, 0.0)
@@ -57,8 +57,10 @@ def expected_under_noise(
 
 
 class _Neighbours(NamedTuple):
-    """For some documents of lists, which documents of the list may change places with them."""
+    """For some documents of lists, which documents of the list may change places with them under a law."""
 
+    lists: ScoredLists
+    law: NoiseLaw
     place: Codes  # of the document itself
     first: Codes  # places of the first one within reach, and of the one after the last
     last: Codes
@@ -77,19 +79,14 @@ class _Neighbours(NamedTuple):
             first[own] = low + np.searchsorted(falling, score - reach, side="left")
             last[own] = low + np.searchsorted(falling, score + reach, side="right")
             equal[own] = np.searchsorted(falling, score, side="right") - np.searchsorted(falling, score, side="left")
-        return cls(place, first, last, first - lists.offsets[query], equal)
+        return cls(lists, law, place, first, last, first - lists.offsets[query], equal)
 
 
 def _terms(
-    measure: Measure,
-    grouped: GroupedJudgments,
-    lists: ScoredLists,
-    law: NoiseLaw,
-    gain: Floats,
-    near: _Neighbours,
-    needed: Codes,
+    measure: Measure, grouped: GroupedJudgments, gain: Floats, near: _Neighbours, needed: Codes
 ) -> Floats | None:
     """The expected term of each document that is needed; None if they cost too much."""
+    lists = near.lists
     own_gain = np.zeros(len(lists.score))  # of every document of the lists
     own_gain[lists.place[grouped.rows]] = gain
     passing = measure.passing(own_gain)
@@ -101,7 +98,7 @@ def _terms(
     depth = measure.depth(grouped)[grouped.query[needed]] - near.above[needed]  # ranks that count, from the first near
     seen = counts[near.first[needed]] - counts[head]
     others = counts[near.last[needed]] - counts[near.first[needed]] - has_gain[near.place[needed]]
-    nodes = _count_nodes(law, width)
+    nodes = _count_nodes(near.law, width)
     slots = np.minimum(depth, width)
     cost = nodes * width * (slots + others) + nodes * slots * (others + 1)
     if nodes.max(initial=0) > MAX_NODES or cost.sum() > MAX_COST:
@@ -109,15 +106,14 @@ def _terms(
     terms = np.empty(len(needed))
     for some in _alike(nodes * (slots + others + 1), width):
         rows = needed[some]
-        y, chance = _integration_nodes(law, lists, near, rows, int(nodes[some].max()))
-        block = _Block(lists, law, near, rows, y)
+        y, chance = _integration_nodes(near, rows, int(nodes[some].max()))
+        block = _Block(near, rows, y)
         a = block.convolve(has_gain, None, int(others[some].max()) + 1)
         b = block.convolve(~has_gain, None if passing is None else weight, int(slots[some].max()))
         reached = np.ones(len(rows))
         if passing is not None:
-            reached = np.array(
-                [np.prod(weight[low:high]) for low, high in zip(head[some], near.first[rows], strict=True)]
-            )
+            above = zip(head[some], near.first[rows], strict=True)
+            reached = np.array([np.prod(weight[low:high]) for low, high in above])
         start = near.above[rows][:, None]
         total = np.zeros(y.shape)
         for count in range(a.shape[-1]):
@@ -132,13 +128,13 @@ def _terms(
 class _Block:
     """Some documents, and nodes of their own scores, (n_documents, n_nodes)."""
 
-    def __init__(self, lists: ScoredLists, law: NoiseLaw, near: _Neighbours, rows: Codes, y: Floats):
+    def __init__(self, near: _Neighbours, rows: Codes, y: Floats):
         width = (near.last - near.first)[rows]
         column = np.arange(int(width.max()))
         is_there = column < width[:, None]
         self._places = near.first[rows][:, None] + np.where(is_there, column, 0)
         self._counts = is_there & (self._places != near.place[rows][:, None])  # the document itself does not
-        self._lists, self._law, self._y = lists, law, y
+        self._score, self._law, self._y = near.lists.score, near.law, y
 
     def convolve(self, chosen: NDArray[np.bool_], weight: Floats | None, slots: int) -> Floats:
         """The probability that so many of the chosen documents stand above, each times a weight, up to `slots`.
@@ -150,7 +146,7 @@ class _Block:
         counts = self._counts & chosen[self._places]
         for column in np.flatnonzero(counts.any(axis=0)).tolist():
             place = self._places[:, column]
-            p = _probability_above(self._law, self._lists.score[place][:, None] - self._y)
+            p = _probability_above(self._law, self._score[place][:, None] - self._y)
             p = np.where(counts[:, column][:, None], p, 0.0)[..., None]
             up = found[..., :-1] * (p if weight is None else p * weight[place][:, None, None])
             found *= 1 - p
@@ -175,19 +171,17 @@ def _count_nodes(law: NoiseLaw, width: Codes) -> Codes:
     return np.ceil(2.5 * NORMAL_REACH * np.sqrt(1 + 0.64 * width)).astype(np.int64)
 
 
-def _integration_nodes(
-    law: NoiseLaw, lists: ScoredLists, near: _Neighbours, rows: Codes, n: int
-) -> tuple[Floats, Floats]:
+def _integration_nodes(near: _Neighbours, rows: Codes, n: int) -> tuple[Floats, Floats]:
     """Scores of some documents at which the integrand is taken, and their weights, (n_documents, n_nodes)."""
-    own = lists.score[near.place[rows]][:, None]
+    law, scores = near.law, near.lists.score
+    own = scores[near.place[rows]][:, None]
     if law.name == "normal":
         z = np.linspace(-NORMAL_REACH, NORMAL_REACH, n)
         chance = np.exp(-(z**2) / 2)
         return own + law.scale * z, np.broadcast_to(chance / chance.sum(), (len(rows), n))
     each = []
     for row in rows.tolist():
-        score = lists.score[near.first[row] : near.last[row]]
-        centre = lists.score[near.place[row]]
+        score, centre = scores[near.first[row] : near.last[row]], scores[near.place[row]]
         low, high = centre - law.scale, centre + law.scale
         kinks = np.unique(np.clip(np.concatenate([score - law.scale, score + law.scale, [low, high]]), low, high))
         x, w = np.polynomial.legendre.leggauss(len(score) // 2 + 1)

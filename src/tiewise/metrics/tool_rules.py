@@ -57,6 +57,10 @@ class Tool(NamedTuple):
     drops_self: bool = False  # whether it removes documents with the id of their query
     in_some_tasks: bool = False  # whether it does so in some of its tasks
 
+    def drops_self_from(self, source: Source | None) -> bool | None:
+        """Whether it does so with a file; None if some of its tasks do, and the one of the file is not known."""
+        return self.drops_self or (self.in_some_tasks and task_drops_self(source))
+
     def rule(self, measure: Measure) -> Rule | None:
         """The rule for a measure; None if the tool does not have it."""
         if not measure.judged_only:

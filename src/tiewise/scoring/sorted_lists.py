@@ -86,6 +86,7 @@ def count_lists(lists: Lists, queries: tuple[str, ...], *, all_judged: bool, dis
         equal_share=(n_rows - sum(part.groups for part in parts)) / max(neighbours, 1),
         n_queries=len(queries),
         queries=queries[:3],
+        found=lists.sizes > 0,  # each document has a label
         distances=distances,
     )
 

@@ -71,17 +71,16 @@ class NoiseEffects:
                 f"rerun has {count_noun(len(rerun), 'run')}. Give the second run, or a pair (again_a, again_b)."
             )
         sources = [self._edit(as_source(one)) for one in (rerun if is_pair else (rerun,))]
-        runs = [self._rows(source, judged_only=False) for source in sources]
+        runs = [self._rows(source) for source in sources]
         self.name = _name_of(runs[-1], "the pair" if is_pair else self.name)
-        own = self._rows(self._evaluation.source, judged_only=False)
-        found = compare_scores(*([own] if not is_pair else []), *runs)
-        self.score_noise = found
-        names, grids = (RUN, self.name), found.grids
-        if is_pair and grids.coarser is not None:
-            names = _name_of(runs[0], "the first run of the pair"), _name_of(runs[1], "the second run of the pair")
-        elif is_pair:  # the run itself may be of another precision than both
+        own = self._rows(self._evaluation.source)
+        self.score_noise = found = compare_scores(*([] if is_pair else [own]), *runs)
+        grids, names = found.grids, (RUN, self.name)
+        if is_pair and grids.coarser is None:  # the run itself may be of another precision than both
             grids = GridPair.of(own, runs[1], found.residual_std)
-        if not is_pair and set(self._judged_queries(own)) == set(self._judged_queries(runs[0])):
+        elif is_pair:
+            names = _name_of(runs[0], "the first run of the pair"), _name_of(runs[1], "the second run of the pair")
+        elif set(self._judged_queries(own)) == set(self._judged_queries(runs[0])):
             counted = count_run(self._evaluation.qrels, sources[0], self._evaluation.options)
             self._second = Evaluation(counted, self._evaluation.options, sources[0], self._evaluation.qrels)
         if found.moves and grids.coarser:
@@ -100,13 +99,12 @@ class NoiseEffects:
         options = self._evaluation.options
         return edit_source(source, drop_self=options.drop_self, distances=options.distances)
 
-    def _rows(self, source: RunSource | None, *, judged_only: bool) -> Run:
+    def _rows(self, source: RunSource | None) -> Run:
         """All rows of a run as the evaluation reads them."""
         if source is None:
             raise InputError("The run cannot be read any more. Evaluate it again with this measure.")
         run, dtype = source.rows(), self._evaluation.options.score_dtype
-        run = run if dtype is None else run.projected(dtype)
-        return run.judged_only(self._evaluation.qrels) if judged_only else run
+        return run if dtype is None else run.projected(dtype)
 
     # -- measures ---------------------------------------------------------------------------------------------
 
@@ -181,8 +179,9 @@ class NoiseEffects:
     def _scored(self, measure: Measure) -> ScoredLists:
         grouped = self._evaluation.grouped(measure)
         if grouped not in self._lists:
-            judged_only = self._evaluation.options.judged_only or measure.judged_only
-            run = self._rows(self._evaluation.source, judged_only=judged_only)
+            run = self._rows(self._evaluation.source)
+            if self._evaluation.options.judged_only or measure.judged_only:
+                run = run.judged_only(self._evaluation.qrels)
             self._lists[grouped] = ScoredLists(run, grouped.ties)
         return self._lists[grouped]
 

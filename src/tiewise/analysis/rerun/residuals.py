@@ -13,11 +13,11 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiewise.analysis.grids import GRIDS, MIN_DISTINCT, Grid, find_grid
 from tiewise.analysis.rerun.monotone_curve import MonotoneCurve
 from tiewise.data.columns import Codes, Floats, positions
-from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
 from tiewise.errors import InputError
 from tiewise.io import as_run
@@ -28,6 +28,8 @@ from tiewise.results.model import Column, Section, Table
 from tiewise.results.view import View
 from tiewise.results.wording import count_noun, list_examples
 from tiewise.ties.orders import breaks_ties, find_reordered, group_rows
+
+Mask = NDArray[np.bool_]
 
 #: The ranges of the score for which there is a size of its own, and the fewest documents in one.
 RANGES, PER_RANGE = 8, 200
@@ -238,7 +240,7 @@ class _Pairs(NamedTuple):
     query: Codes
     first: Floats
     second: Floats
-    is_upper: Any  # whether a document stands in the upper half of the shallower list
+    is_upper: Mask  # whether a document stands in the upper half of the shallower list
     documents: int  # in the shallower lists, of queries that both runs have
 
     @classmethod
@@ -247,23 +249,20 @@ class _Pairs(NamedTuple):
         if not (places >= 0).any():
             raise InputError(
                 "The two runs have no query in common. Queries of the first: "
-                f"{list_examples(first.queries)}; of the second: {list_examples(second.queries)}. If other queries "
-                "were scored twice, give both runs of them."
+                f"{list_examples(first.queries)}; of the second: {list_examples(second.queries)}. Score some queries "
+                "of the first again; evaluate also takes both runs of other queries."
             )
-        others = Qrels(second.queries, second.offsets, second.documents, second.value)
-        rows = first.find(others, places)[1]
+        score, rows = first.find(second, places)
         own = np.flatnonzero(rows >= 0)
         if not len(own):
             raise InputError("The two runs have no document in common. Do their ids match?")
-        rows, lengths = rows[own], (np.diff(first.offsets)[places], np.diff(second.offsets))
-        lengths = np.where(places >= 0, lengths[0], 0), lengths[1]
-        query = second.query[own]
-        half = (np.minimum(*lengths) + 1) // 2
-        above = np.where((lengths[0] <= lengths[1])[query], _above(first)[rows], _above(second)[own])
-        documents = int(np.minimum(*lengths).sum())
-        return cls(query, first.value[rows], second.value[own], above < half[query], documents)
+        lengths = np.where(places >= 0, np.diff(first.offsets)[places], 0), np.diff(second.offsets)
+        shorter, query = np.minimum(*lengths), second.query[own]
+        above = np.where((lengths[0] <= lengths[1])[query], _above(first)[rows[own]], _above(second)[own])
+        is_upper = above < ((shorter + 1) // 2)[query]
+        return cls(query, score[own], second.value[own], is_upper, int(shorter.sum()))
 
-    def take(self, kept: Any) -> _Pairs:
+    def take(self, kept: Mask) -> _Pairs:
         """Some of the documents."""
         return _Pairs(self.query[kept], self.first[kept], self.second[kept], self.is_upper[kept], self.documents)
 
@@ -276,7 +275,7 @@ def _above(run: Run) -> Codes:
     return above
 
 
-def _centre(residual: Floats, query: Codes) -> tuple[Floats, Any]:
+def _centre(residual: Floats, query: Codes) -> tuple[Floats, Mask]:
     """The residuals less their mean in each query, which reorders nothing; queries with one document are left out."""
     _, code, count = np.unique(query, return_inverse=True, return_counts=True)
     mean = np.bincount(code, weights=residual) / count
