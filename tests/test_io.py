@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -230,7 +229,7 @@ def test_any_blanks_separate_columns(lines: list[Line], data: st.DataObject, cut
 def test_tab_separated_rows_are_read_alike(rows: list[tuple[str, str, int]], end: str) -> None:
     rows = [(f"q {query}", f"{doc} d", rank) for query, doc, rank in rows]
     raw = "".join(f"{query}\t{doc}\t{rank}{end}" for query, doc, rank in rows).encode()
-    found = read_columns([raw], replace(MSMARCO_RUN, tabs=True), "run")
+    found = read_columns([raw], MSMARCO_RUN._replace(tabs=True), "run")
     coded = zip(found.query.tolist(), found.documents.codes.tolist(), found.value.tolist(), strict=True)
     assert [(found.queries[query], found.documents.names[doc], -score) for query, doc, score in coded] == rows
 

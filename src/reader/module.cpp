@@ -327,6 +327,13 @@ struct HeldTables : Tables {
   }
 };
 
+// The tables of a measure; none if a gain is negative.
+std::optional<HeldTables> make_tables(int form, Array<const double> gain, Array<const double> weight, ConstInts depth,
+                                      Array<const double> divisor, bool by_length) {
+  if (std::any_of(gain.data(), gain.data() + gain.size(), [](double one) { return one < 0; })) return {};
+  return HeldTables(form, gain, weight, depth, divisor, by_length);
+}
+
 // Ranked lists that were counted, and the Python objects that own their judgments.
 struct HeldLists : Lists {
   nb::object judged, pool;
@@ -543,9 +550,8 @@ NB_MODULE(_reader, m) {
         return places ? check(ids.take(*places)) : check(ids.ids);
       }, "offsets"_a, "places"_a.none());
 
-  nb::class_<HeldTables>(m, "Tables")
-      .def(nb::init<int, Array<const double>, Array<const double>, ConstInts, Array<const double>, bool>(), "form"_a, "gain"_a,
-           "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
+  nb::class_<HeldTables>(m, "Tables");
+  m.def("make_tables", &make_tables, "form"_a, "gain"_a, "weight"_a, "depth"_a, "divisor"_a, "by_length"_a);
   m.def("statistics", &statistics_of_groups, "measures"_a, "offsets"_a, "start"_a, "size"_a, "before"_a.none(), "length"_a,
         "last_start"_a, "last_size"_a, "truncated"_a, "moments"_a);
   m.def("lists_of_rows", &lists_of_rows, "rows"_a, "query"_a, "document"_a, "number"_a);

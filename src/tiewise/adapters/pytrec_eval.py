@@ -18,7 +18,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 from numbers import Real
 from typing import Any
@@ -79,7 +78,7 @@ _OWN: dict[str, Measure] = {
 _WITHOUT_PARAMETERS = ("ndcg", "G", "Rndcg", "ndcg_rel", "utility", "11pt_avg")
 
 _NAMES = {
-    name: replace(entry, measure=_OWN.get(name, entry.measure))
+    name: entry._replace(measure=_OWN.get(name, entry.measure))
     for name, entry in NAMES.items()
     if name not in NEW_NAMES
 }

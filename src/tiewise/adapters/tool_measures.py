@@ -189,7 +189,9 @@ def replace_labels(qrels: Qrels, labels: tuple[tuple[float, float], ...]) -> Qre
     >>> replace_labels(Qrels.from_dict({"q": {"a": 1, "b": 2}}), ((1, 2), (2, 5))).to_dict()
     {'q': {'a': 2.0, 'b': 5.0}}
     """
+    if not labels:
+        return qrels
     value = qrels.label.copy()
     for old, new in labels:
         value[qrels.label == old] = new
-    return replace(qrels, value=value) if labels else qrels
+    return replace(qrels, value=value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,10 +15,12 @@ from tiewise.errors import InputError, warn_of_cuts
 from tiewise.io import as_qrels, as_source
 from tiewise.io.reading import column_format
 from tiewise.io.sources import check_not_swapped
-from tiewise.io.types import QrelsLike, RunLike
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.names import MeasureLike
 from tiewise.results.wording import count_noun, list_examples
+
+if TYPE_CHECKING:
+    from tiewise.io.types import QrelsLike, RunLike
 
 #: What is measured by default.
 DEFAULT_MEASURES = ("nDCG@10", "AP", "RR", "P@10", "R@100")

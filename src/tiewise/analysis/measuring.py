@@ -24,7 +24,7 @@ from tiewise.errors import InputError, MeasureError
 from tiewise.io import as_qrels
 from tiewise.io.edited_run import edit_source
 from tiewise.metrics import engine
-from tiewise.metrics.compiled import Statistics, compute_statistics, tables_of
+from tiewise.metrics.compiled import STATISTICS, Statistics, compute_statistics, tables_of
 from tiewise.metrics.cut_lists import reaches_last_group
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimates
@@ -300,7 +300,7 @@ class Evaluation:
             cut_likely=not self.options.complete and self.cut_is_likely,
             aggregation=measure.aggregation,
             limits=measure.limits,
-            known_sums=statistics.sums[row] if residual is None else None,
+            known_sums=dict(zip(STATISTICS, statistics.sums[row], strict=True)) if residual is None else None,
         )
 
     def counts(self, measure: Measure, found: Estimates) -> NDArray[np.bool_]:
@@ -341,7 +341,7 @@ class Evaluation:
 
     def has_relevant(self, measure: Measure, rule: Rule | None = None) -> NDArray[np.bool_]:
         """Whether a query has a relevant document for a measure, as a rule reads labels, retrieved or not."""
-        grouped = self.grouped(measure) if rule is None else self.read_by(measure, replace(rule, retrieved_only=False))
+        grouped = self.grouped(measure) if rule is None else self.read_by(measure, rule._replace(retrieved_only=False))
         return grouped.judged(measure.relevant(grouped.ties.qrels.label)) > 0
 
     @cached_property
@@ -366,8 +366,8 @@ class Evaluation:
         found = self._find_statistics(measure)
         if found is None or "skip" in (self.options.missing, self.options.no_relevant):
             return None
-        sums, n, of_sum = found[0].sums[found[1]], len(self.qrels.queries), measure.aggregation.of_sum
-        return of_sum(sums["low"], n), of_sum(sums["high"], n)
+        (*_, low, high), n, of_sum = found[0].sums[found[1]], len(self.qrels.queries), measure.aggregation.of_sum
+        return of_sum(low, n), of_sum(high, n)
 
     def reaches_last_group(self, measure: Measure) -> NDArray[np.bool_]:
         """Whether a measure looks into the last tie group of a list that may be truncated there, (n_queries,)."""

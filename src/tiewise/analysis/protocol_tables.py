@@ -6,7 +6,6 @@ Numbers are points, hundredths of a measure with two digits (`POINTS`), or fract
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tiewise.analysis.significance import ATOL, queries_for_loss
@@ -174,7 +173,7 @@ def paper_section(documents: Mapping[str, Mapping[str, Any]], numbers: NumberFor
             for place, name in enumerate(name for name in names if name in rows)
         ]
         table = _with_models((Column("row"), *map(_number, shown)), lines)
-    return Section([replace(table, notes=(legend,))], _unit(measure, numbers))
+    return Section([table._replace(notes=(legend,))], _unit(measure, numbers))
 
 
 def _with_models(columns: Sequence[Column], lines: Sequence[Sequence[str]]) -> Table:

@@ -7,7 +7,6 @@ run, each row is one measure of one run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from tiewise.analysis.incomplete_runs import caption_notes, cut_note
 from tiewise.analysis.reports import Report
-from tiewise.analysis.tool_values import ToolTables
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import EXACT_METHOD, SAMPLED, WORDS, Estimate, Estimates, Methods
 from tiewise.results.base import Result
@@ -121,9 +119,11 @@ class Reports(Result, dict[str, Report]):
             table = self._table(view, by_measure=True)
         sentence = self.sentence(view.numbers) if view.summary and not view.columns else ""
         again = [report._rerun_sentence(view.numbers) for report in self.values()] if view.summary else []
-        table = replace(table, notes=tuple(self._legend(table)), hint=_two_runs())
+        table = table._replace(notes=tuple(self._legend(table)), hint=_two_runs())
         parts: list[Part] = [table, *filter(None, [sentence, *again])]
         if view.explain:
+            from tiewise.analysis.tool_values import ToolTables
+
             parts += ["", Paragraph(EXPLANATION.format(spell_command("compare"), self._order or "obl"), "dim")]
             known = {name: report for name, report in self.items() if report._knows_tools}  # not of tie groups
             tools = ToolTables({name: report.oblivious_by_tool() for name, report in known.items()})
@@ -186,8 +186,8 @@ class Reports(Result, dict[str, Report]):
     def _latex(self, view: View) -> str:
         from tiewise.results.latex import render_latex
 
-        section = self._section(replace(view, explain=False))
-        tables = [replace(one, notes=(*one.notes, *caption_notes(self))) for one in section.tables]
+        section = self._section(view._replace(explain=False))
+        tables = [one._replace(notes=(*one.notes, *caption_notes(self))) for one in section.tables]
         return render_latex(Section(tables, f"{section.title}: means over all orders of tied documents"))
 
     def _records(self, view: View) -> Table:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from importlib import import_module
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,8 +15,6 @@ from tiewise._version import __version__
 from tiewise.analysis.incomplete_runs import describe_bounds
 from tiewise.analysis.measuring import Evaluation, resolve_measures
 from tiewise.analysis.options import Options
-from tiewise.analysis.settings import Numbers, Settings
-from tiewise.analysis.tool_values import ToolTable, ToolValue
 from tiewise.caching import LazyMapping, cached_property
 from tiewise.errors import InputError, MeasureError
 from tiewise.metrics import engine
@@ -44,6 +43,7 @@ from tiewise.ties.orders import name_order
 if TYPE_CHECKING:
     from tiewise.analysis.report_tables import Reports
     from tiewise.analysis.rerun.bands import NoiseEffects
+    from tiewise.analysis.tool_values import ToolTable, ToolValue
     from tiewise.results.model import Section, Table
 
 #: From here on, an order is so far from random that it may depend on the labels.
@@ -313,7 +313,7 @@ class Report(Result, Mapping[Measure, Estimate]):
         if not self.is_cut:
             return ""
         retrieved = self._evaluation.counted.n_present
-        reached = np.logical_or.reduce([self._evaluation.reaches_last_group(measure) for measure in self.measures])
+        reached = reduce(or_, map(self._evaluation.reaches_last_group, self.measures))
         bounds = describe_bounds({str(one): {"": cut} for one, cut in self._open_bounds.items()}, self.without_bounds)
         return cut_lists_note(f"° {np.count_nonzero(reached):,} of {count_noun(retrieved, 'list')}", bounds)
 
@@ -461,6 +461,8 @@ class Report(Result, Mapping[Measure, Estimate]):
 
     def oblivious_by_tool(self) -> ToolTable:
         """What each known tool would have printed for this run, and its bias against the expectation."""
+        from tiewise.analysis.tool_values import ToolTable
+
         if not self._knows_tools:
             raise InputError(
                 "Tie groups and arrays do not hold the scores and ids that other tools would read. Evaluate the run "
@@ -475,6 +477,9 @@ class Report(Result, Mapping[Measure, Estimate]):
         return all(self._evaluation.knows(rule) for rule in rules if rule.order)
 
     def _printed(self, tool: Tool, measure: Measure) -> ToolValue | None:
+        from tiewise.analysis.settings import Numbers, Settings
+        from tiewise.analysis.tool_values import ToolValue
+
         rule = tool.rule(measure)
         if rule is None:
             return None

@@ -44,7 +44,7 @@ def explain_runs(
             each.append(parse_tool(tool, measure, given[-1]))
     a, b = (_read(source, settings, options) for source, settings in zip(sources, each, strict=True))
     missing = "skip" if "skip" in (one.missing for one in each) else "zero"  # it was dropped where no query is missing
-    settings = replace(each[0], missing=missing, drop_self=False, score_dtype="float64")  # they are read already
+    settings = each[0]._replace(missing=missing, drop_self=False, score_dtype="float64")  # they are read already
     same_a, same_b = a.select_queries(b.queries), b.select_queries(a.queries)
     if not same_a.queries:
         raise InputError(

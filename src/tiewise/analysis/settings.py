@@ -7,8 +7,8 @@ and `Settings.steps` turns them one at a time, in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +29,7 @@ NO_ROWS = "Tie groups hold counts, not rows. Give the run itself."
 EXPECTED = "expected"  #: the mean over all orders of ties, in the place of an order
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(NamedTuple):
     """The conventions behind a number. `switches` names those in which two of them differ."""
 
     measure: Measure
@@ -81,8 +80,8 @@ class Settings:
     def turn(self, switch: str, position: Any) -> Settings:
         """The same with one switch in another position."""
         if switch in FIELDS:
-            return replace(self, **{switch: position})
-        return replace(self, measure=self.measure(**{switch: position}))
+            return self._replace(**{switch: position})
+        return self._replace(measure=self.measure(**{switch: position}))
 
     def steps(self, other: Settings) -> Iterator[tuple[str, Settings]]:
         """From here to other settings, one switch at a time, in the fixed order of `SWITCHES`."""
@@ -94,7 +93,7 @@ class Settings:
         assert now == other
 
 
-FIELDS = frozenset(Settings.__dataclass_fields__) - {"measure"}
+FIELDS = frozenset(Settings._fields) - {"measure"}
 
 #: The switches in the order in which they are turned, and what they are called: first which documents and queries
 #: count, then what they are worth, then their order. Other parameters of a measure come last, under their own names.
@@ -160,7 +159,7 @@ class Numbers:
 
     def _compute_of_rows(self, settings: Settings) -> float | None:
         """The number of lists that are ranked anew or cut first, as by trec_eval -M -J; None if ties leave it open."""
-        evaluation = self._evaluation(replace(settings, depth=None))
+        evaluation = self._evaluation(settings._replace(depth=None))
         if (source := evaluation.readable) is None:
             raise InputError(NO_ROWS)
         rows, options = source.rows(), evaluation.options
@@ -177,7 +176,7 @@ class Numbers:
             assert rows.rank is not None
             rows = rows.take(np.flatnonzero(rows.rank <= settings.depth))
         # The rows are so already.
-        read = replace(settings, depth=None, ranked_by="score", score_dtype="float64", drop_self=False)
+        read = settings._replace(depth=None, ranked_by="score", score_dtype="float64", drop_self=False)
         return Numbers.of_edited(evaluation.qrels, rows).value(read)
 
     def _evaluation(self, settings: Settings) -> Evaluation:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 from tiewise.metrics.definition import Measure
 from tiewise.metrics.estimate import Estimate
@@ -25,8 +24,7 @@ TOOL_COLUMNS = {
 }
 
 
-@dataclass(frozen=True)
-class ToolValue:
+class ToolValue(NamedTuple):
     """What one tool would print for one measure; None, with the reason in `note`, if that cannot be known."""
 
     tool: str
@@ -109,10 +107,10 @@ class ToolTables(Result, dict[str, ToolTable]):
         tables = {name: one._section(view).tables[0] for name, one in self.items()}
         if len(tables) == 1:
             return Section(list(tables.values()), next(iter(tables)))
-        return Section([replace(table, title=f"{name}: {table.title}") for name, table in tables.items()])
+        return Section([table._replace(title=f"{name}: {table.title}") for name, table in tables.items()])
 
     def _records(self, view: View) -> Table:
-        rows = ({"run": name} | asdict(row) for name, table in self.items() for row in table)
+        rows = ({"run": name} | row._asdict() for name, table in self.items() for row in table)
         return Table.of_records(TOOL_COLUMNS, rows)
 
     def _document(self, view: View) -> dict[str, Any]:

@@ -8,6 +8,7 @@ because commands and what only some options need are imported when they are used
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -22,6 +23,7 @@ def main() -> None:
     A signal that ends the process becomes an exception, so that files are not left half written, and what is imported
     from here on can be interrupted too.
     """
+    gc.disable()  # what imports make is no garbage: enabled when a command starts
     received: list[int] = []
 
     def stop(number: int, frame: object) -> None:
@@ -41,6 +43,8 @@ def main() -> None:
         if not received:
             raise
         print("tiewise: interrupted", file=sys.stderr)
+    gc.freeze()  # the process ends, so nothing needs to be searched for garbage
+    gc.enable()
     if received:  # the threads of other libraries (Ray) can crash or hang while the interpreter ends
         with suppress(OSError, ValueError):
             sys.stderr.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -132,6 +133,9 @@ class Command(click.Command):
         for kind in self.collected:
             names = [one.name for one in fields(kind) if one.name in ctx.params]
             ctx.params[kind.__name__.lower()] = kind(**{name: ctx.params.pop(name) for name in names})
+        if not gc.isenabled():  # see `tiewise.cli.main`
+            gc.freeze()
+            gc.enable()
         return super().invoke(ctx)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

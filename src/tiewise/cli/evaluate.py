@@ -14,8 +14,6 @@ import click
 import tiewise as tw
 from tiewise.analysis.evaluating import DEFAULT_MEASURES
 from tiewise.analysis.report_tables import Reports
-from tiewise.analysis.tool_values import ToolTables
-from tiewise.analysis.trec_format import render_trec
 from tiewise.cli import options
 from tiewise.cli.command import EXECUTION, INPUT, OUTPUT, TIES, command, option
 from tiewise.cli.inputs import Inputs, collect_warnings, name_of_shards
@@ -127,9 +125,13 @@ def evaluate(
     failed = failed_checks(conditions, found)
     notes = [*warned, *explain_names(selection.measures)]
     if output.format == "trec":
+        from tiewise.analysis.trec_format import render_trec
+
         rel = 1 if selection.rel is None else selection.rel
         output.write(render_trec(reports, output.view, rel), [*notes, *reports.notes], failed)
     elif tools:
+        from tiewise.analysis.tool_values import ToolTables
+
         tables = ToolTables({name: report.oblivious_by_tool() for name, report in reports.items()})
         output.show(tables, notes, failed=failed)
     else:

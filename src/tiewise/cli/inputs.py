@@ -21,7 +21,7 @@ from tiewise.io.run_names import name_files, without_suffixes
 from tiewise.ties.counted import RunSource
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Inputs:
     """The options of runs and judgments."""
 

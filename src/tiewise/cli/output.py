@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 STANDARD_OUTPUT = Path("-")
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Output:
     """The options of what a command writes; what cannot be written is an error at once."""
 
@@ -155,7 +155,7 @@ def render(
     match format:
         case "table" | "markdown":
             section = result._section(view)
-            section = replace(section, notes=() if notes is None else [*notes, *section.notes])
+            section = section._replace(notes=() if notes is None else [*notes, *section.notes])
             if format == "table":
                 from tiewise.results.text import render_text
 

@@ -251,7 +251,7 @@ def _run(
     undrawn = _draw(found, texts.qrels, rows, folder, title, drop_self=how.get("drop_self", False))
     notes = [*warned, *found.notes, *undrawn]
     view = screen()
-    section = replace(found._section(View(wide=wide, width=view["width"])), notes=() if quiet else notes)
+    section = found._section(View(wide=wide, width=view["width"]))._replace(notes=() if quiet else notes)
     write(f"{title}\n{render_text(section, view['width'], colour=view['colour'])}\n", styled=True)
     return document
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from tiewise.cli.conditions import Condition
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False, repr=False)
 class Selection:
     """The options that name measures: ``--measure``, ``--rel`` and ``--fail-if``."""
 

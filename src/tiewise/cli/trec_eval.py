@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise
@@ -212,7 +213,7 @@ def _choose(words: Sequence[str], version: int, **settings: float) -> list[_Chos
     texts: dict[str, str | None] = {}
     for word in words:
         name, dot, text = word.partition(".")
-        if OUT_OF_SCOPE.fullmatch(name):
+        if re.fullmatch(OUT_OF_SCOPE, name):
             raise MeasureError(f"'{name}' needs preference judgments, which are out of scope. Use trec_eval for it.")
         if name in NEW_IN_10 and name not in known:
             raise MeasureError(f"trec_eval {version} has no measure '{name}': it is new in 10. Leave --compat out.")

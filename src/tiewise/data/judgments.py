@@ -36,7 +36,7 @@ Kind = Literal["adhoc", "diversity"]
 Value = TypeVar("Value")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Subtopics:
     """A label for each subtopic for which a document was judged, document by document.
 

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import NamedTuple
 
-from tiewise.caching import cached_property
 from tiewise.data.judgments import Kind, Qrels, has_subtopics
 from tiewise.data.neighbors import find_metric
 from tiewise.data.runs import Run
@@ -61,8 +59,7 @@ INTEGER = re.compile(rb"[-+]?[0-9]+")
 RETURN_ADVICE = "a carriage return inside a line. If lines end in CR alone, convert them: tr '\\r' '\\n' < FILE"
 
 
-@dataclass(frozen=True)
-class Layout:
+class Layout(NamedTuple):
     """The columns of a line: "query", "document", and a number, which is a "score", a "label" or a "rank".
 
     Judgments for diversity measures have a "subtopic", too.
@@ -79,7 +76,7 @@ class Layout:
         """Whether there is a column of subtopics."""
         return "subtopic" in self.columns
 
-    @cached_property
+    @property
     def number(self) -> str:
         """The column with the number: the rank only if there is neither a score nor a label."""
         return next(name for name in ("score", "label", "rank") if name in self.columns)
@@ -116,7 +113,7 @@ DIVERSITY_QRELS = Layout("trec", ("query", "subtopic", "document", "label"), Qre
 LAYOUTS: dict[type[Table], tuple[Layout, ...]] = {
     Run: (TREC_RUN, MSMARCO_RUN, COLUMNS_RUN, RANKED_RUN),
     # MS MARCO publishes judgments in four columns and in three.
-    Qrels: (TREC_QRELS, MSMARCO_QRELS, replace(TREC_QRELS, format="msmarco"), replace(MSMARCO_QRELS, format="beir")),
+    Qrels: (TREC_QRELS, MSMARCO_QRELS, TREC_QRELS._replace(format="msmarco"), MSMARCO_QRELS._replace(format="beir")),
 }
 
 
@@ -238,7 +235,7 @@ def _add_tag(layout: Layout, first: bytes, second: bytes) -> Layout:
     width = len(layout.columns)
     cells, others = split_cells(first), split_cells(second)
     kept = others if len(cells) > width == len(others) else cells
-    return replace(layout, tag=b"".join(kept[width - 1 : width]))
+    return layout._replace(tag=b"".join(kept[width - 1 : width]))
 
 
 def _find_layout(
@@ -274,7 +271,7 @@ def _find_layout(
         check_order(cls, sample, layout.columns, where)
     tabs = len(layout.columns) == 3 and b"\t" in line
     header = ColumnOrder(layout.columns, "\t" if tabs else "", has_header=True) if is_header else None
-    return replace(layout, tabs=tabs), header
+    return layout._replace(tabs=tabs), header
 
 
 def _is_plain(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> bool:
@@ -292,7 +289,8 @@ def _is_plain(layout: Layout, first: bytes, second: re.Match[bytes] | None) -> b
 
 def _is_usual(cls: type[Table], line: bytes, words: list[str]) -> bool:
     """Whether a line is one of TREC's between blanks, or has the three columns of judgments."""
-    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in (*SEPARATORS[:-1], *QUOTED)):
+    marks = [mark for mark in (*SEPARATORS[:-1], *QUOTED) if mark[-1].encode() in line]
+    if names_columns(words) or any(names_columns(split_line(line, mark)) for mark in marks):
         return False
     if cls is Qrels:
         return len(words) in (3, 4, 6) and line.count(b",") < 2
@@ -314,7 +312,7 @@ def _layout_of_columns(cls: type[Table], order: ColumnOrder) -> tuple[Layout, Co
     layout = next(one for one in LAYOUTS[cls] if one.columns == order.columns)
     tabs, named = order.is_rewritten or order.separator == "\t", order.is_rewritten or order.has_header
     usual = layout.format if not named else "beir" if layout in LAYOUTS[Qrels] and not order.is_rewritten else "columns"
-    return replace(layout, tabs=tabs, format=usual), order
+    return layout._replace(tabs=tabs, format=usual), order
 
 
 def _expected(cls: type[Table], kind: Kind) -> str:

@@ -7,6 +7,7 @@ objects with an id and a score, or a response of a search engine around such a l
 
 from __future__ import annotations
 
+import re
 from collections.abc import ItemsView, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
@@ -228,7 +229,9 @@ def _read_mapping(cls: type[Table], item: Mapping[Any, Any], rank: int, metric: 
         raise ValueError(f"document {doc!r} has no score. It has: {_list_names(item)}. Judgments are not a run.")
     if cls is Run and is_id(item.get("rank")) and not isinstance(item["rank"], str):
         return doc, -float(item["rank"]), "rank"
-    if cls is Run and not any(NUMBER_NAME.search(str(name)) or isinstance(one, float) for name, one in item.items()):
+    if cls is Run and not any(
+        re.search(NUMBER_NAME, str(name)) or isinstance(one, float) for name, one in item.items()
+    ):
         return doc, -float(rank), "place"
     advice = " If a higher number is better, call it score." if cls is Run else ""
     raise ValueError(f"document {doc!r} has no {cls.value_names[0]}. It has: {_list_names(item)}.{advice}")

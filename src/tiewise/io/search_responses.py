@@ -97,14 +97,14 @@ ALIASES, TEXTS = (*LIST_NAMES, "indices"), ("documents", "docs", "passages", "co
 #: What the second list is called.
 PARALLEL_SCORES = ("scores", "similarities", "retrieved_scores", "score")
 #: Names of numbers, without which the order of a list alone is not its ranking: what ties would be lost.
-NUMBER_NAME = re.compile(r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob|bm25")
+NUMBER_NAME = r"(?i)score|distance|\bdist\b|match|simil|certainty|confidence|logit|prob|bm25"
 #: Names of lists of relevant documents: relevant_docs, positive_passages, gold_ids, answer_pids of LoTTE; not of texts,
 #: such as golden_answers.
-RELEVANT_NAME = re.compile(r"(?i)answer_pids|(?!.*answer)(relevant|positive|gold|ground_?truth)")
+RELEVANT_NAME = r"(?i)answer_pids|(?!.*answer)(relevant|positive|gold|ground_?truth)"
 #: The names of a query's id beside its ranking, the first that is there.
 QUERY_ID_NAMES = (*(name for name in QUERY_NAMES if name not in ("query", "topic")), "queryId", "id", "_id", "topic")
 #: Names that an answer to one of several queries may have for its query.
-QUERY_NUMBER_NAME = re.compile(r"(?i)query|topic|question|number|index")
+QUERY_NUMBER_NAME = r"(?i)query|topic|question|number|index"
 TEXT_NAMES = ("query", "question", "input")
 
 
@@ -160,7 +160,9 @@ def find_relevant(given: Mapping[Any, Any]) -> list[Any] | None:
     >>> find_relevant({"query_id": "q1", "positive_passages": [{"docid": "d1", "text": "…"}]})
     ['d1']
     """
-    lists = [one for name, one in given.items() if RELEVANT_NAME.match(str(name)) and isinstance(one, (list, tuple))]
+    lists = [
+        one for name, one in given.items() if re.match(RELEVANT_NAME, str(name)) and isinstance(one, (list, tuple))
+    ]
     if not lists and isinstance(given.get("output"), list):  # the answers of KILT, each with its evidence
         parts = [one.get("provenance") or () for one in given["output"] if isinstance(one, Mapping)]
         pages = [page for part in parts for page in part if isinstance(page, Mapping) and "wikipedia_id" in page]
@@ -220,7 +222,7 @@ def check_lists(given: Mapping[Any, Any]) -> None:
     lists = {name: _of_one(one) for name, one in given.items() if isinstance(_of_one(one), (list, tuple)) and one}
     rankings = [name for name, one in lists.items() if _may_be_ranking(name, one)]
     ids = next((name for name in PARALLEL if name in lists and all(map(is_id, lists[name]))), None)
-    numbers = [name for name in lists if name != ids and NUMBER_NAME.search(str(name))]
+    numbers = [name for name in lists if name != ids and re.search(NUMBER_NAME, str(name))]
     if ids in PARALLEL_IDS and numbers:
         rankings = [name for name in rankings if name == ids or name not in TEXTS]
     others = [name for name in rankings if name not in ALIASES] + [name for name in rankings if name in ALIASES][:1]
@@ -238,7 +240,7 @@ def check_lists(given: Mapping[Any, Any]) -> None:
 
 def _may_be_ranking(name: str, items: Sequence[Any]) -> bool:
     """Whether a list has a usual name and ids alone, or documents with scores."""
-    if RELEVANT_NAME.match(str(name)):
+    if re.match(RELEVANT_NAME, str(name)):
         return False
     are_ids = name in (*PARALLEL, *(place.path[0] for place in PLACES)) and all(map(is_id, items))
     return are_ids or all(_has_number(item, SCORE_NAMES) for item in items)
@@ -279,7 +281,7 @@ def find_batch(given: Any) -> list[Any] | None:
     if not is_response or not (inner or responses):
         return None
     for key in responses[0] if len(responses) > 1 else ():
-        named = {one[key] for one in responses if QUERY_NUMBER_NAME.search(str(key)) and is_id(one.get(key))}
+        named = {one[key] for one in responses if re.search(QUERY_NUMBER_NAME, str(key)) and is_id(one.get(key))}
         if len(named) == len(answers):
             raise ValueError(
                 f"the answers have {key!r}, which may name their queries. If it does, call it query_id, else leave it "

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from tiewise.data.native import native
 from tiewise.data.runs import Run
 from tiewise.data.table import DOC_NAMES, QUERY_NAMES, Table, find_name, swapped_message
 from tiewise.errors import InputError, prefix_errors
-from tiewise.io.arrow_run import ArrowRun
 from tiewise.io.compression import PathLike, opened
 from tiewise.io.edited_run import edit_run
 from tiewise.io.file_run import FileRun
@@ -31,11 +30,13 @@ from tiewise.io.memory_run import DictRun, MemoryRun
 from tiewise.io.rankings import as_table, rows_of_columns, table_of_batch
 from tiewise.io.reading import is_line, read_rows, read_run, read_table
 from tiewise.io.search_responses import is_id
-from tiewise.io.types import QrelsLike, RunLike
 from tiewise.results.wording import list_examples
 from tiewise.ties.counted import Counted, RunSource
 from tiewise.ties.groups import TieGroups
 from tiewise.ties.orders import arrange_ties
+
+if TYPE_CHECKING:
+    from tiewise.io.types import QrelsLike, RunLike
 
 MAX_LABEL = 10  # labels above it are rare
 UNNAMED = re.compile(r"(column_)?\d+")  # how pandas and polars call columns that have no header
@@ -58,6 +59,8 @@ def as_source(run: RunLike, *, format: str | None = None) -> RunSource:
         if isinstance(run, dict) and all(issubclass(kind, Mapping) for kind in set(map(type, run.values()))):
             return DictRun(run, module)
         if hasattr(run, "__arrow_c_stream__"):
+            from tiewise.io.arrow_run import ArrowRun
+
             run = _as_plain_frame(run)
             table = ArrowRun.of_table(run)
             return MemoryRun(_convert(Run, run, format)) if table is None else table
@@ -74,6 +77,8 @@ def _file_source(path: str, format: str | None) -> RunSource:
         if family == "lines":
             return FileRun(path, format, stream)
     if family == "parquet" and not stream.compressed:
+        from tiewise.io.arrow_run import ArrowRun
+
         with prefix_errors(path):
             table = ArrowRun.of_parquet(path)
         if table is not None:

@@ -121,7 +121,7 @@ class _ScoreView:
         return found
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class _BlockResult:
     """Facts about a block besides its counts; nothing else if it has a problem."""
 

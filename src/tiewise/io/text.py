@@ -54,12 +54,12 @@ def line_blocks(chunks: Iterable[bytes], name: str) -> Iterator[bytes]:
     rest: list[bytes] = []
     n_rest = 0
     for chunk in chunks:
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            yield b"".join([*rest, head, newline])
+        end = chunk.rfind(b"\n") + 1
+        if end:
+            yield b"".join([*rest, memoryview(chunk)[:end]])
             rest, n_rest = [], 0
-        rest.append(tail)
-        n_rest += len(tail)
+        rest.append(chunk[end:])
+        n_rest += len(chunk) - end
         _check_line(n_rest, name)
     if any(rest):
         yield b"".join([*rest, b"\n"])
@@ -226,7 +226,7 @@ def find_not_utf8(block: Any) -> list[tuple[str, bytes, int]]:
 # -- problems ---------------------------------------------------------------------------------------------------
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Problems:
     """The problems of a file, each with its line. Reading stops after `MAX_PROBLEMS`."""
 

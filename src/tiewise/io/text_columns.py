@@ -15,8 +15,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import NamedTuple
 
 from tiewise.data.judgments import Qrels
 from tiewise.data.runs import Run
@@ -43,8 +43,7 @@ ENCODING = ("utf-8", "surrogateescape")  # an id that is not UTF-8 is reported b
 Row = list[str]
 
 
-@dataclass(frozen=True)
-class ColumnOrder:
+class ColumnOrder(NamedTuple):
     """The columns of a file: the role of each, "" if it is ignored, what separates them, and the first rank."""
 
     roles: tuple[str, ...]
@@ -69,7 +68,7 @@ class ColumnOrder:
     def with_first_rank(self, rows: list[Row]) -> ColumnOrder:
         """The same with the first rank of some rows, if ranks are all that is known of their order."""
         is_ranked = "rank" in self.roles and "score" not in self.roles
-        return replace(self, first_rank=int(not any(is_ranked and row[self.place("rank")] == "0" for row in rows)))
+        return self._replace(first_rank=int(not any(is_ranked and row[self.place("rank")] == "0" for row in rows)))
 
 
 def split_rows(lines: Iterable[str], separator: str) -> Iterator[tuple[Row, int]]:

@@ -98,7 +98,7 @@ class _GeometricMean(Aggregation):
         if roots.method is None:
             return found
         error = expected * roots.method.standard_error / roots.expected
-        return replace(roots.method, standard_error=error).describe(found)
+        return roots.method._replace(standard_error=error).describe(found)
 
 
 def _product(values: Floats) -> float:

@@ -72,10 +72,10 @@ class Statistics:
         return Statistics(self.rows, freeze(values), self.reached)
 
     @cached_property
-    def sums(self) -> list[dict[str, float]]:
+    def sums(self) -> list[list[float]]:
         """The sum over queries of each statistic, by measure."""
-        sums = np.add.reduce(self.values, axis=-1).T.tolist()
-        return [dict(zip(STATISTICS, each, strict=True)) for each in sums]
+        sums: list[list[float]] = np.add.reduce(self.values, axis=-1).T.tolist()
+        return sums
 
     @cached_property
     def is_reached(self) -> list[bool]:
@@ -141,7 +141,7 @@ def tables_of(measures: tuple[Measure, ...], counted: Counted) -> Tables:
     return qrels.derived(("tables", measures, n_weights), make)
 
 
-def _tables(measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]) -> Any | None:
+def _tables(measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[], GroupedJudgments]) -> Any | None:
     n_weights = n_weights if measure.cutoff is None else min(n_weights, _round_up(measure.cutoff))
     if n_weights > MAX_RANKS + 1 or measure.judged_only or not _is_of_its_form(measure):
         return None
@@ -154,23 +154,20 @@ def _round_up(n_ranks: int) -> int:
 
 
 def _make_tables(
-    measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[int], GroupedJudgments]
+    measure: Measure, qrels: Qrels, n_weights: int, retrieve: Callable[[], GroupedJudgments]
 ) -> Any | None:
     module = native()
     assert module is not None and measure.form is not None
-    q, short = retrieve(ENDLESS), retrieve(1)
+    q = retrieve()
     try:
         gain = np.empty(len(qrels))
         gain[q.rows] = measure.scaled_gain(q)
-        divisor, other = engine.divisors(measure, q), engine.divisors(measure, short)
-        depth = np.asarray(measure.depth(q))
+        divisor, by_length = engine.divisors(measure, q), measure.divisor(q) is q.length  # of P without a cutoff
+        depth = np.asarray(measure.depth(q)).astype(np.int64)
     except MeasureError:  # of a label, perhaps of a document that is not in the run
         return None
-    of_length = bool((divisor == ENDLESS).all() and (other == 1).all())
-    if (gain < 0).any() or not (of_length or (divisor == other).all()):
-        return None
-    weight = _weights(measure, n_weights)
-    return module.Tables(FORMS.index(measure.form), gain, weight, depth.astype(np.int64), np.array(divisor), of_length)
+    form, weight = FORMS.index(measure.form), _weights(measure, n_weights)
+    return module.make_tables(form, gain, weight, depth, divisor, by_length)
 
 
 @lru_cache(maxsize=1024)
@@ -190,9 +187,9 @@ def _weights(measure: Measure, n_weights: int) -> Floats:
     return freeze(np.append(0.0, measure.payoff(rank, np.zeros_like(rank))))
 
 
-def _retrieve_all(qrels: Qrels, length: int) -> GroupedJudgments:
-    """Lists of some length with all judged documents first, without ties."""
+def _retrieve_all(qrels: Qrels) -> GroupedJudgments:
+    """Endless lists with all judged documents first, without ties."""
     n, one = len(qrels.queries), np.ones(len(qrels), np.int64)
     rank = np.arange(len(qrels)) - qrels.offsets[qrels.query]
-    of_query = np.full(n, length), np.ones(n, bool), np.zeros(n), np.ones(n, np.int64)
+    of_query = np.full(n, ENDLESS), np.ones(n, bool), np.zeros(n), np.ones(n, np.int64)
     return GroupedJudgments(TieGroups(qrels, one.astype(np.float64), rank, one, *of_query))

@@ -165,7 +165,8 @@ class Measure:
     #: has none, orders are enumerated or sampled for them.
     sorted_extremes: ClassVar[bool] = True
     #: The form of its terms, which are then computed in C++ unless a subclass overrides one of its methods: see
-    #: `tiewise.metrics.compiled`. What it is made of depends on the judgments and the length of the list alone.
+    #: `tiewise.metrics.compiled`. What it is made of follows from the judgments alone. Only the depth may depend on the
+    #: length of the list, and the divisor may be that length.
     form: ClassVar[str | None] = None
     uses_seen: ClassVar[bool] = False  #: set by `@measure` from the signature of `payoff`
     #: Whether it tells judged non-relevant documents from unjudged ones, other than by a gain for label 0. None: it

@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from tiewise.caching import cached_property
 from tiewise.data.columns import Floats, freeze
 from tiewise.metrics.aggregation import MEAN, SUM, Aggregation, sum_over_queries
-from tiewise.metrics.noise import Noise, Rerun
 from tiewise.metrics.student import t_quantile
 from tiewise.results.base import Result
 from tiewise.results.view import View
@@ -29,6 +28,7 @@ from tiewise.results.wording import count_noun
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from tiewise.metrics.noise import Noise, Rerun
     from tiewise.results.model import Section, Table
 
 #: How a statistic was found, from the strongest to the weakest: it is exact; the extremes lie within it; it is that of
@@ -317,8 +317,7 @@ class Bounds(Result):
         return {name: part for name, part in parts.items() if part is not None}
 
 
-@dataclass(frozen=True)
-class Methods:
+class Methods(NamedTuple):
     """How the statistics of each query were found, as places in `WORDS`, and the standard errors of expectations."""
 
     expected: NDArray[np.int8]
@@ -328,7 +327,7 @@ class Methods:
 
     def take(self, kept: Any) -> Methods:
         """Those of some queries."""
-        return Methods(*(getattr(self, f.name)[kept] for f in fields(self)))
+        return Methods(*(column[kept] for column in self))
 
     def only(self, places: NDArray[Any]) -> Methods:
         """The same at some places; elsewhere every statistic is exact."""
@@ -346,7 +345,7 @@ class Methods:
         zeros = np.zeros(n, dtype=np.int8)
         exact = Methods(zeros, zeros, zeros, np.full(n, np.nan))
         filled = [exact if one is None else one for one in each]
-        return cls(*(np.concatenate([getattr(one, f.name) for one in filled]) for f in fields(cls)))
+        return cls(*map(np.concatenate, zip(*filled, strict=True)))
 
     def describe(self, estimate: Estimate, scale: float = 1.0) -> Estimate:
         """A mean with the weakest word of its queries; their sum was multiplied by `scale`."""

@@ -23,7 +23,7 @@ M = TypeVar("M", bound=Measure)
 _registry: dict[str, Measure] = {}
 _aliases: dict[str, str] = {"ndcg_cut": "nDCG:", "map_cut": "AP:"}  # those of trec_eval need a cutoff
 #: The name of a file in the place of a measure.
-_PATH = re.compile(r"/|\.(trec|run|res|txt|tsv|csv|jsonl?|parquet|gz|zst)$")
+_PATH = r"/|\.(trec|run|res|txt|tsv|csv|jsonl?|parquet|gz|zst)$"
 #: Names that have several meanings, with the usual one, which an error message suggests.
 _MEANT = {"hit": "Success", "hr": "Success", "acc": "Success", "f2": "F(beta=2)"}
 
@@ -65,8 +65,8 @@ def measure(cls: type[M]) -> M:
                 f"{cls.__name__}: '{name}' is an attribute of every measure. Call the parameter otherwise."
             )
     plain: Any = cls.payoff
-    asked = inspect.signature(plain).parameters
-    cls.uses_seen = "seen" in asked and plain is not Measure.payoff
+    asked = {} if plain is Measure.payoff else inspect.signature(plain).parameters
+    cls.uses_seen = "seen" in asked
     if len(asked) == 2:  # payoff(self, rank): the engine gives it `seen` all the same
 
         def payoff(self: Measure, rank: Floats, _: Floats) -> Floats:
@@ -315,7 +315,7 @@ def suggest(name: str) -> str:
 
 
 def _unknown(word: str) -> MeasureError:
-    if _PATH.search(word):
+    if re.search(_PATH, word):
         return MeasureError(f"'{word}' is not a measure, but looks like a path. Give several runs as {{name: run}}.")
     hint = f" Did you mean '{close}'?" if (close := _find_close(word)) else ""
     return MeasureError(f"Unknown measure '{word}'.{hint} `tiewise measures` lists them.")

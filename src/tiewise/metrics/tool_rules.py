@@ -9,9 +9,9 @@ The rules were found by reading the tools and running them, in the versions name
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tiewise.data.source import Source
 from tiewise.errors import InputError
@@ -25,8 +25,7 @@ from tiewise.results.wording import ATOL
 from tiewise.ties.orders import ORDERS, name_order
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(NamedTuple):
     """How a tool orders ties for a measure; `order` is None if that cannot be known, and `why` says why."""
 
     order: str | None
@@ -43,11 +42,10 @@ class Rule:
         """The same; if only the order is unknown, and no order changes the mean, with any one."""
         if self.order or not self.is_ours or mean.range is None or mean.range > ATOL:
             return self
-        return replace(self, order="docid-desc", why="")
+        return self._replace(order="docid-desc", why="")
 
 
-@dataclass(frozen=True)
-class Tool:
+class Tool(NamedTuple):
     """A tool: its version, its usual rule, and its rules for measures (None if it does not have the measure)."""
 
     name: str
@@ -68,7 +66,7 @@ class Tool:
         if not measure.judged_only:
             return self.rules(measure)
         rule = self.rules(measure(judged_only=False)) if self.condenses else None
-        return rule and replace(rule, measure=rule.measure and rule.measure(judged_only=True))
+        return rule and rule._replace(measure=rule.measure and rule.measure(judged_only=True))
 
 
 def tool_for(oblivious: str, measure: Measure) -> str:
@@ -171,7 +169,7 @@ def _trec_eval(measure: Measure) -> Rule | None:
 
 def _trec_eval_9(measure: Measure) -> Rule | None:
     has = _is(measure, c.RR, c.YAAP) or _in_trec_eval(measure)
-    return replace(_of_9(measure), labels="cut") if has else None
+    return _of_9(measure)._replace(labels="cut") if has else None
 
 
 def _pytrec_eval(measure: Measure) -> Rule | None:
@@ -181,7 +179,7 @@ def _pytrec_eval(measure: Measure) -> Rule | None:
 def _of_9(measure: Measure) -> Rule:
     if not _is(measure, c.IPrec, c.ElevenPointAP):
         return _TREC_9
-    return replace(_TREC_9, measure=measure(offset=OFFSETS[9]))  # version 10 rounds the share to the nearest number
+    return _TREC_9._replace(measure=measure(offset=OFFSETS[9]))  # version 10 rounds the share to the nearest number
 
 
 _NOT_IN_IR_MEASURES: tuple[Measure, ...] = (
@@ -198,7 +196,7 @@ def _ndeval(measure: Measure) -> Rule | None:
 
 def _ir_measures(measure: Measure) -> Rule | None:
     if _ndeval(measure):
-        return replace(_NDEVAL, missing="zero")
+        return _NDEVAL._replace(missing="zero")
     if isinstance(measure, UserModel):
         return Rule("given", missing="zero")
     if _is(measure, c.Accuracy):
@@ -214,7 +212,7 @@ def _ir_measures(measure: Measure) -> Rule | None:
         return Rule("docid-desc", missing="zero", labels="error", why="rounds to 5 decimals")
     if not _in_trec_eval(measure) or _is(measure, *_NOT_IN_IR_MEASURES):
         return None
-    return replace(_of_9(measure), missing="skip" if measure.total else "zero")
+    return _of_9(measure)._replace(missing="skip" if measure.total else "zero")
 
 
 def _beir(measure: Measure) -> Rule | None:
@@ -272,7 +270,7 @@ def _ranx(measure: Measure) -> Rule | None:
         return None
     plain = (measure(rel=1) if "rel" in measure.params else measure).uncut
     graded = (c.nDCG, c.nDCG(gains="exp"), c.DCG, c.DCG(gains="exp"))
-    return replace(_RANX, is_ours=plain in (*graded, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec))
+    return _RANX._replace(is_ours=plain in (*graded, c.AP, c.RR, c.P, c.R, c.F1, c.Hits, c.Success, c.Rprec))
 
 
 TOOLS: dict[str, Tool] = {
@@ -282,15 +280,15 @@ TOOLS: dict[str, Tool] = {
         Tool(
             "trec_eval-9",
             "up to 9.0.8",
-            replace(_TREC_9, labels="cut"),
+            _TREC_9._replace(labels="cut"),
             _trec_eval_9,
             completed_by="-c",
             condenses=True,
         ),
         Tool("pytrec_eval", "0.5 (also -terrier)", _TREC_9, _pytrec_eval, condenses=True),
         Tool("ndeval", "as in pyndeval 0.0.8", _NDEVAL, _ndeval),
-        Tool("ir_measures", "0.4", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
-        Tool("pyterrier", "1.1", replace(_TREC_9, missing="zero"), _ir_measures, condenses=True),
+        Tool("ir_measures", "0.4", _TREC_9._replace(missing="zero"), _ir_measures, condenses=True),
+        Tool("pyterrier", "1.1", _TREC_9._replace(missing="zero"), _ir_measures, condenses=True),
         Tool("beir", "2.2", _TREC_9, _beir, drops_self=True),
         Tool("mteb", "from 2.18.19", _TREC_9, _mteb, in_some_tasks=True),
         Tool("mteb-2.18", "up to 2.18.18", _TREC_9, _mteb_before, in_some_tasks=True),

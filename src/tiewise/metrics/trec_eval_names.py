@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from tiewise.errors import MeasureError
 from tiewise.metrics import catalogue as c
@@ -33,8 +32,7 @@ def parse_long(text: str) -> int:
     return -number if sign == "-" else number
 
 
-@dataclass(frozen=True)
-class TrecName:
+class TrecName(NamedTuple):
     """What a name of trec_eval computes: a measure, or a text if that is None; and what its parameters are."""
 
     measure: Measure | None
@@ -185,7 +183,7 @@ def names_of_version(version: int) -> dict[str, TrecName]:
 
 
 #: Names and nicknames of trec_eval that need judgments other than labels of documents.
-OUT_OF_SCOPE = re.compile(r"prefs.*|all_prefs|qrels_jg|.*_avgjg|qrels_prefs")
+OUT_OF_SCOPE = r"prefs.*|all_prefs|qrels_jg|.*_avgjg|qrels_prefs"
 
 
 def split_name(word: str) -> tuple[str, str | None]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -146,7 +145,7 @@ def _format_half_width(width: float, numbers: NumberFormat) -> str:
     ('.004', '.0004')
     """
     digits = max(numbers.digits, min(-math.floor(math.log10(width)), 6))
-    return replace(numbers, digits=digits).number(width)
+    return numbers._replace(digits=digits).number(width)
 
 
 def drop_empty(table: Table, view: View) -> Table:
@@ -181,7 +180,7 @@ def record_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[Column, Seq
     table = drop_empty(Table(tuple(columns), cells, summary=frozenset(means)).choose(view), view)
     shown = zip(table.columns, zip(*table.rows, strict=True), strict=True)
     ranges = {one.title: None for one, texts in shown if any(" – " in text for text in texts)}
-    return replace(table, notes=(f"{', '.join(ranges)}: lowest – highest",)) if ranges else table
+    return table._replace(notes=(f"{', '.join(ranges)}: lowest – highest",)) if ranges else table
 
 
 def estimate_section(

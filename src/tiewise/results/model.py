@@ -8,7 +8,6 @@ what one result shows: tables and paragraphs, and notes at the end. The modules 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from itertools import groupby
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -27,8 +26,7 @@ OPEN = "↑"  #: the mark of a value that another order of ties may put above th
 CUT = "°"  #: the mark of an expected value that lists which may have been cut leave open
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """The text of a cell, its mark, and smaller text behind it, such as a range."""
 
     text: str
@@ -51,8 +49,7 @@ class Cell:
         return f"{self.text}{self.mark}{' ' * bool(self.detail)}{self.detail}"
 
 
-@dataclass(frozen=True)
-class Bar:
+class Bar(NamedTuple):
     """A range to draw, with a line at its middle and a cross at its mark. Only HTML shows it."""
 
     low: float | None
@@ -61,8 +58,7 @@ class Bar:
     mark: float | None = None
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(NamedTuple):
     """A column: programs read its name, people its heading."""
 
     name: str
@@ -130,8 +126,7 @@ class BlockRows(Sequence[Any]):
         return BlockRows(lambda: (Block(n, [columns[place] for place in places]) for n, columns in self.blocks()))
 
 
-@dataclass(frozen=True)
-class Table:
+class Table(NamedTuple):
     """Columns and rows. A value is plain (text, number, bool or None), a `Cell` or a `Bar`."""
 
     columns: tuple[Column, ...]
@@ -171,7 +166,7 @@ class Table:
         [{'name': 'BM25'}]
         """
         empty = cls(tuple(columns), [], **fields).choose(view)
-        return replace(empty, rows=[tuple(columns[column](row) for column in empty.columns) for row in rows])
+        return empty._replace(rows=[tuple(columns[column](row) for column in empty.columns) for row in rows])
 
     @classmethod
     def of_facts(cls, facts: Mapping[str, object], **fields: Any) -> Table:
@@ -250,8 +245,8 @@ class Table:
         kept = list(places)
         columns, rows = tuple(self.columns[place] for place in kept), self.rows
         if isinstance(rows, BlockRows):
-            return replace(self, columns=columns, rows=rows.take_columns(kept))
-        return replace(self, columns=columns, rows=[tuple(row[place] for place in kept) for row in rows])
+            return self._replace(columns=columns, rows=rows.take_columns(kept))
+        return self._replace(columns=columns, rows=[tuple(row[place] for place in kept) for row in rows])
 
     def drop(self, *names: str) -> Table:
         """The same table without some columns, by name."""
@@ -293,8 +288,7 @@ def _alignment(values: Sequence[Any]) -> Literal["left", "right"]:
 Style = Literal["", "bold", "dim", "good", "warning", "bad"]
 
 
-@dataclass(frozen=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """A line of text that a terminal prints in a style."""
 
     text: str
@@ -314,8 +308,7 @@ class Hint(Paragraph):
         return cls(f"{', '.join(('How to read this', *more))}: {spell_option('explain')}", "dim")
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(NamedTuple):
     """Lines of code, each under the name of what it is for."""
 
     lines: Mapping[str, str]
@@ -324,8 +317,7 @@ class Code:
 Part = Table | Paragraph | Code | str  #: a plain text is a paragraph; an empty one is a gap
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(NamedTuple):
     """What one result shows: a title, tables and paragraphs, and notes at the end."""
 
     parts: Sequence[Part] = ()

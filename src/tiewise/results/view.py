@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from tiewise.results.wording import NumberFormat
 
@@ -26,8 +25,7 @@ SUFFIXES: dict[str, TableFormat] = {
 WIDTH = 100  #: the width of tables where there is no terminal
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """What a reader wants to see of a result, and how much room there is."""
 
     columns: tuple[str, ...] = ()  #: the columns of values, by name; empty: those of the default

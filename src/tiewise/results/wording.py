@@ -11,10 +11,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from math import floor
 from numbers import Integral, Real
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 T = TypeVar("T")
 
@@ -28,8 +27,7 @@ MIN_WIDTH = 0.00005  #: narrower bounds, or ranges, do not show in four digits
 SHORT_DTYPES = {"fp32": "float32", "fp16": "float16", "bf16": "bfloat16"}  #: other names of types
 
 
-@dataclass(frozen=True)
-class NumberFormat:
+class NumberFormat(NamedTuple):
     """Numbers with a fixed number of digits after the point."""
 
     digits: int = 4
@@ -123,7 +121,7 @@ class NumberFormat:
         return f"{name} {'<' if small else '='} {text}" if name else f"{'<' * small}{text}"
 
 
-_NO_ZERO = re.compile(r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\b))")
+_NO_ZERO = r"(?:^|(?<=[ (\[,–]))([+−±≥≤~<>-]*)\.(?=\d+(?:%|\b))"
 
 PLAIN = NumberFormat()  #: 0.3629, as Python, notebooks and the HTML page write numbers
 SHORT = NumberFormat(4, leading_zero=False)  #: .3629, as sentences write numbers
@@ -136,7 +134,7 @@ def add_zeros(text: str) -> str:
     >>> add_zeros("+.0016, from −.0026 to +.0062 (p = .042; .5% of v1.5 and alpha=.5)")
     '+0.0016, from −0.0026 to +0.0062 (p = 0.042; 0.5% of v1.5 and alpha=.5)'
     """
-    return _NO_ZERO.sub(r"\g<1>0.", text)
+    return re.sub(_NO_ZERO, r"\g<1>0.", text)
 
 
 def format_z(z: float) -> str:

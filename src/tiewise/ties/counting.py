@@ -138,7 +138,7 @@ def _count_smaller(group: Codes, key: Codes, own_group: Codes, own_key: Codes) -
 # -- ranking notation -----------------------------------------------------------------------------------------------
 
 #: A bracket, a label, a document that was not judged, or one that is relevant for subtopics.
-TOKEN = re.compile(r"[()\d-]|[a-z]|\{[a-z]+\}")
+TOKEN = r"[()\d-]|[a-z]|\{[a-z]+\}"
 
 
 def notation(text: str) -> TieGroups:
@@ -155,7 +155,7 @@ def notation(text: str) -> TieGroups:
     listed, _, unretrieved = text.replace(" ", "").partition("|")
     scores, labels, group, open_, place = [], list[str](), 0, False, 0
     while place < len(listed):
-        match = TOKEN.match(listed, place)
+        match = re.compile(TOKEN).match(listed, place)
         sign = match[0] if match else listed[place]
         if sign in ("(", ")") and (sign == "(") != open_:
             open_ = not open_
@@ -172,7 +172,7 @@ def notation(text: str) -> TieGroups:
         place += len(sign)
     if open_ or re.sub(TOKEN, "", unretrieved) or set(unretrieved) & set("()-"):
         raise InputError(f"{text!r} is not ranking notation: a bracket is left open, or '|' is not followed by labels.")
-    labels += TOKEN.findall(unretrieved)
+    labels += re.findall(TOKEN, unretrieved)
     if len({sign.isdecimal() for sign in labels if sign != "-"}) > 1:
         raise InputError(f"{text!r} is not ranking notation: digits are labels, letters are subtopics. Use either.")
     names = [f"d{place:03d}" for place in range(len(labels))]

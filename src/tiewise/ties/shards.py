@@ -9,8 +9,7 @@ so the result does not depend on how the work was divided.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +20,7 @@ from tiewise.data.runs import Run
 Small = NDArray[np.integer[Any]]  # whole numbers from 0 on, in the smallest type that holds them
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+class Counts(NamedTuple):
     """What a shard counted, of the judged documents and the queries that it touches."""
 
     rows: Small  # (n,): judged documents as rows of the qrels, each once

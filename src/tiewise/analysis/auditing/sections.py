@@ -7,7 +7,6 @@ and how to read this.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from tiewise.analysis.auditing.audits import AUDIT_COLUMNS, AUDIT_KEYS, Audit
@@ -233,7 +232,7 @@ class _OneAudit:
         yield from self._groups()
         if audit.report is not None:
             wide = audit.report._section(View(wide=True, digits=self.numbers.digits + 1, width=self.view.width))
-            yield from ("", replace(wide.tables[0], title=f"Means over {wide.title}", notes=()))
+            yield from ("", wide.tables[0]._replace(title=f"Means over {wide.title}", notes=()))
             yield from (capitalize_first(f"{one}.") for one in audit.reversals)
             yield from self._far_orders()
             yield from ("", *audit.report.oblivious_by_tool()._section(self.view).parts)

@@ -60,8 +60,12 @@ class _R(Binary):
 
 
 class _Balanced(Binary):
-    form = "sum"
     beta: Any = 1.0
+
+    @property
+    def form(self) -> str | None:  # type: ignore[override]
+        """Without a cutoff, the divisor is not the length of a list, but follows from it."""
+        return None if self.cutoff is None else "sum"
 
     def divisor(self, q: GroupedJudgments) -> NDArray[Any]:
         square = self.beta**2
@@ -357,9 +361,12 @@ class _Judged(Measure):
     Judged@1 0.5000 [0.0000, 1.0000]
     """
 
-    form = "sum"
     sorts_by_label = False  # a negative label is a judgment too
     norm: str = param("all", choices=("all", "cap"))
+
+    @property
+    def form(self) -> str | None:  # type: ignore[override]
+        return "sum" if self.norm == "all" else None  # else the divisor follows from the length of a list
 
     def gain(self, label: Floats) -> Floats:
         return np.ones_like(label)
