@@ -306,7 +306,7 @@ def test_swapped_rank_and_score(tmp_path):
         for rank, (doc, score) in enumerate(docs.items(), 1)
     )
     (tmp_path / "run.trec").write_text(swapped)
-    with pytest.raises(tw.InputError, match="the scores count up, and the ranks do not"):
+    with pytest.raises(tw.InputError, match="the columns look like query,-,doc,score,rank,-"):
         tw.evaluate(qrels, tmp_path / "run.trec", "nDCG@10")
     report = tw.evaluate(qrels, tw.read_run(tmp_path / "run.trec", format="trec"), "nDCG@10")
     assert RISE.format(BY_ROW, "distances=True") in report.notes

@@ -15,6 +15,7 @@ import pytest
 
 import tiewise as tw
 from tiewise import rankings
+from tiewise.analysis.tool_values import ToolTable
 from tiewise.errors import InputError, MeasureError
 from tiewise.example import file
 from tiewise.results import html
@@ -510,7 +511,8 @@ def returned(function, owner=None):
     """The classes of Tiewise in what a function or a method says it returns."""
     function = inspect.unwrap(function)
     said = getattr(function, "__annotations__", {}).get("return", "")
-    names = {name: getattr(tw, name) for name in tw.__all__} | function.__globals__ | {"Self": owner}
+    lazy = {"ToolTable": ToolTable, "Self": owner}  # ToolTable is imported when it is used
+    names = {name: getattr(tw, name) for name in tw.__all__} | function.__globals__ | lazy
     todo = [eval(said, names)] if isinstance(said, str) and said else [said]
     while todo:
         kind = todo.pop()

@@ -363,6 +363,11 @@ def _fits_ranks(rows: list[Row], roles: Sequence[str]) -> bool:
     return has_second and _holds_ids(rows, roles) and _counts_up(rows, roles)
 
 
+def _fits_swapped_ranks(rows: list[Row], roles: Sequence[str]) -> bool:
+    """Whether what stands for scores are ranks. Some tools write rank 0 in all rows, and whole scores may count up."""
+    return len({row[roles.index("score")] for row in rows}) > 1 and _fits_ranks(rows, roles)
+
+
 def _fits_both(rows: list[Row], roles: Sequence[str]) -> bool:
     return _fits_ranks(rows, roles) and _falls(rows, roles) and _is_constant(rows, roles)
 
@@ -432,7 +437,7 @@ RIVALS = (
 #: Orders of the columns of TREC's files that are wrong, and can be told from the rows.
 WRONG_ORDERS: dict[type[Table], tuple[Arrangement, ...]] = {
     Run: (
-        (("query", "", "document", "score", "rank", ""), _fits_ranks),
+        (("query", "", "document", "score", "rank", ""), _fits_swapped_ranks),
         (("query", "", "rank", "document", "score", ""), _fits_both),
         (("document", "", "query", "rank", "score", ""), _fits_both),
     ),
@@ -502,7 +507,8 @@ def _refuse_scores(rows: list[Row], order: ColumnOrder, where: str) -> None:
     values = [row[number] for row in rows]
     distinct = len({*values}) > len(values) / 2
     has_fractions = sum(not _is_whole(value) for value in values) > len(values) / 2
-    if has_fractions and distinct and _falls(rows, as_scores):
+    is_trec = "iteration" in order.roles and rows[0][order.roles.index("iteration")] == "0"  # of a run, it is Q0
+    if has_fractions and distinct and not is_trec and _falls(rows, as_scores):
         raise InputError(f"{where}: looks like {swapped_message(Qrels, 'scores that fall')}")
     steps = len(rows) - len({row[order.place("query")] for row in rows})
     if steps >= MIN_STEPS and _counts_up(rows, as_ranks):

@@ -278,7 +278,7 @@ def add_counts(n_judged: int, n_queries: int, *shards: ShardCounts) -> tuple[Sha
     for shard in shards:
         for dtype, counts in shard.items():
             totals.setdefault(dtype, Total(n_judged, n_queries, counts.before)).add(counts)
-            columns = {**vars(counts), **counts.before}
+            columns = {**counts._asdict(), **counts.before}
             nbytes += sum(array.nbytes for name, array in columns.items() if name != "before")
     return {dtype: total.counts() for dtype, total in totals.items()}, nbytes
 
