@@ -255,6 +255,7 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", RUN_FILES)
 def test_files_of_runs(name: str, tmp_path: Path) -> None:
     content, expected = RUN_FILES[name]
+    assert tw.read_run(saved(tmp_path, content.removesuffix("\n"))).to_dict() == expected
     path = saved(tmp_path, content)
     assert tw.read_run(path).to_dict() == expected
     found = as_source(path).count(as_qrels({query: dict.fromkeys(docs, 1) for query, docs in expected.items()}), ())
@@ -265,7 +266,8 @@ def test_files_of_runs(name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", QRELS_FILES)
 def test_files_of_judgments(name: str, tmp_path: Path) -> None:
     content, expected = QRELS_FILES[name]
-    assert tw.read_qrels(saved(tmp_path, content)).to_dict() == expected
+    for text in (content, content.removesuffix("\n")):  # the last line may lack its line break
+        assert tw.read_qrels(saved(tmp_path, text)).to_dict() == expected
 
 
 @pytest.mark.parametrize("name", [name for name, (content, _) in RUN_FILES.items() if content[0] not in "[{"])

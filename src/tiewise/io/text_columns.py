@@ -585,8 +585,8 @@ def rewrite(blocks: Iterable[bytes], order: ColumnOrder, name: str) -> Iterator[
     line_at = [""]  # the last line that was read
 
     def read_lines() -> Iterator[str]:
-        for block in blocks:
-            for line_at[0] in bytes(block).decode(*ENCODING).split("\n")[:-1]:
+        for block in blocks:  # the last line may lack its line break
+            for line_at[0] in bytes(block).decode(*ENCODING).removesuffix("\n").split("\n"):
                 yield f"{line_at[0]}\n"
 
     places = [order.place(role) for role in order.columns]
