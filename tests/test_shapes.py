@@ -631,6 +631,15 @@ def test_judgments_in_memory(given: Any, expected: Any) -> None:
     assert list(as_qrels(given)) == [(q, d, label) for q, docs in expected.items() for d, label in docs.items()]
 
 
+def test_cells_with_blanks_are_not_divided() -> None:
+    rows = [("q 1", "a 1", 1, 0.5), ("q 1", "b 1", 2, 0.25)]  # six words, as of TREC
+    with pytest.raises(tw.InputError, match=r"have blanks.* Give rows of \(query, document, score\)"):
+        as_run(rows)
+    assert as_run([(query, doc, score) for query, doc, _, score in rows]).to_dict() == {
+        "q 1": {"a 1": 0.5, "b 1": 0.25}
+    }
+
+
 def test_rows_by_the_names_of_their_values() -> None:
     hit = namedtuple("hit", "qid docno rank score")
     data = make_dataclass("data", ["query_id", "doc_id", "score"])

@@ -16,7 +16,7 @@ from tiewise.data.source import Source
 from tiewise.data.table import RANK_NAMES, Table, find_name, row_fields, swapped_message
 from tiewise.errors import InputError, prefix_errors
 from tiewise.io.compression import FileLike, Reread, Stream, check_expansion, opened
-from tiewise.io.formats import FORMATS, check_format, detect_family, detect_layout
+from tiewise.io.formats import FORMATS, TREC_RUN, check_format, detect_family, detect_layout
 from tiewise.io.rankings import parse_number, row_names
 from tiewise.io.text import line_blocks, read_columns
 from tiewise.io.text_columns import names_columns
@@ -106,6 +106,13 @@ def read_rows(cls: type[AnyTable], rows: list[Any], **kind: Any) -> AnyTable:
     {'q1': {'d1': 0.5}}
     """
     if rows and is_line(rows[0]):
+        if not isinstance(rows[0], str) and len(rows[0]) != len(" ".join(map(str, rows[0])).split()) == len(
+            TREC_RUN.columns
+        ):
+            raise InputError(
+                f"the cells of {rows[0]!r:.60} have blanks, so they may be a line of TREC. Give rows of "
+                f"(query, document, {cls.value_names[0]})."
+            )
         text = "\n".join(row if isinstance(row, str) else "\t".join(map(str, row)) for row in rows)
         with opened(StringIO(text), name=f"rows of the {cls.noun}") as stream:
             read = READERS[detect_family(None, stream.head, stream.name)]
