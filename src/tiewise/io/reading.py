@@ -106,15 +106,13 @@ def read_rows(cls: type[AnyTable], rows: list[Any], **kind: Any) -> AnyTable:
     {'q1': {'d1': 0.5}}
     """
     if rows and is_line(rows[0]):
-        if not isinstance(rows[0], str) and len(rows[0]) != len(" ".join(map(str, rows[0])).split()) == len(
-            TREC_RUN.columns
-        ):
+        lines = [row if isinstance(row, str) else "\t".join(map(str, row)) for row in rows]
+        if not isinstance(rows[0], str) and len(lines[0].split()) == len(TREC_RUN.columns) != len(rows[0]):
             raise InputError(
                 f"the cells of {rows[0]!r:.60} have blanks, so they may be a line of TREC. Give rows of "
                 f"(query, document, {cls.value_names[0]})."
             )
-        text = "\n".join(row if isinstance(row, str) else "\t".join(map(str, row)) for row in rows)
-        with opened(StringIO(text), name=f"rows of the {cls.noun}") as stream:
+        with opened(StringIO("\n".join(lines)), name=f"rows of the {cls.noun}") as stream:
             read = READERS[detect_family(None, stream.head, stream.name)]
             return read(cls, stream, None, "", kind.get("kind", "adhoc"))[1]
     return cls.from_rows(_parse_numbers(cls, rows), **kind)
